@@ -43,7 +43,7 @@ AFTER_SECONDS = 120
 # The configuration is on a share of the head node, which may not answer.
 CONFIGURATION_SECONDS = 10
 # If less than this is left, the bootstrap of the node is over and the run has the whole limit.
-LEAST_SECONDS = 240
+MIN_SECONDS = 240
 
 
 class OptionsError(Exception):
@@ -139,8 +139,8 @@ def bootstrap_left(root: Path, started_at: float) -> float:
         command = ["cat", "--", str(parallelcluster / "shared/cluster-config.yaml")]
         text = subprocess.run(command, capture_output=True, timeout=CONFIGURATION_SECONDS, check=False).stdout
         limit = min(map(int, BOOTSTRAP_TIMEOUT.findall(text)), default=limit)
-    used = started_at if started_at < limit - LEAST_SECONDS else 0.0
-    return max(limit - used - AFTER_SECONDS, LEAST_SECONDS - AFTER_SECONDS)
+    used = started_at if started_at < limit - MIN_SECONDS else 0.0
+    return max(limit - used - AFTER_SECONDS, MIN_SECONDS - AFTER_SECONDS)
 
 
 def parse_options(words: Sequence[str]) -> Options:

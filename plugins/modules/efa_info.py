@@ -430,7 +430,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.ve
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look import (
     DEFAULT_UNITS,
     LONGEST_WAIT,
-    MOST_DEVICES,
+    MAX_DEVICES,
     Options,
     look,
 )
@@ -457,9 +457,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     problems = [
-        f"{name} is {module.params[name]}: use 0 to {most}"
-        for name, most in (("wait_seconds", LONGEST_WAIT), ("expected_devices", MOST_DEVICES))
-        if module.params[name] is not None and not 0 <= module.params[name] <= most
+        f"{name} is {module.params[name]}: use 0 to {maximum}"
+        for name, maximum in (("wait_seconds", LONGEST_WAIT), ("expected_devices", MAX_DEVICES))
+        if module.params[name] is not None and not 0 <= module.params[name] <= maximum
     ] + [
         f"{name} has {word!r}: a name has no NUL in it"
         for name in ("files", "paths", "packages", "units", "plugin_dirs", "peers")

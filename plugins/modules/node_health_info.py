@@ -220,9 +220,9 @@ seconds:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.container import FACTS_PATH
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.light import LEAST_FREE_PERCENT
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.light import MIN_FREE_PERCENT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import (
-    LEAST_SEVERITY,
+    MIN_SEVERITY,
     NODE_KINDS,
     PROFILES,
     Options,
@@ -245,7 +245,7 @@ def main() -> None:
             "expected_efa": {"type": "int"},
             "xid_since": {"type": "str"},
             "scratch": {"type": "path"},
-            "least_free_percent": {"type": "int", "default": LEAST_FREE_PERCENT},
+            "least_free_percent": {"type": "int", "default": MIN_FREE_PERCENT},
             "mounts": {"type": "list", "elements": "path", "default": []},
             "host_facts": {"type": "path", "default": FACTS_PATH},
             "require": {"type": "dict", "default": {}},
@@ -256,7 +256,7 @@ def main() -> None:
             "slurm_prefix": {"type": "path"},
             "slurm_conf": {"type": "path"},
             "gate": {"type": "str", "choices": ["open", "closed"], "default": "open"},
-            "least_severity": {"type": "str", "choices": list(SEVERITIES[1:]), "default": LEAST_SEVERITY},
+            "least_severity": {"type": "str", "choices": list(SEVERITIES[1:]), "default": MIN_SEVERITY},
         },
         supports_check_mode=True,
     )

@@ -103,7 +103,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 # As Ansible's own modules have it: the default of MAX_FILE_SIZE_FOR_DIFF.
-MOST_SHOWN = 104448
+MAX_SHOWN = 104448
 
 
 def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
@@ -164,7 +164,7 @@ def difference(host: Host, entry: t.Mapping[str, t.Any]) -> dict[str, str]:
 
 def shown(text: str) -> str:
     """Return the text for a diff; for a large file its size and sha256."""
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN:
         return text
     return f"{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()}\n"
 

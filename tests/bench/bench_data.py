@@ -30,7 +30,7 @@ SCALE = (10, 100, 1000)
 BATCH = 32
 # Of a rank whose steps take so many milliseconds, which is short for a model and so the harder case.
 WORKERS, STEP_MS, STEPS = (0, 1, 2, 4), 10, 1000
-LEAST = 5.0
+MIN_RATIO = 5.0
 
 
 def environment() -> dict[str, str]:
@@ -78,7 +78,7 @@ def row(method: str, amount: float, spent: Mapping[str, float]) -> dict[str, Any
 def judged(case: str, unit: str, plain: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Return a case with its ratio."""
     ratio = round(own["rate"] / plain["rate"], 2)
-    return {"case": case, "unit": unit, "rows": [own, plain], "ratio": ratio, "met": ratio >= LEAST}
+    return {"case": case, "unit": unit, "rows": [own, plain], "ratio": ratio, "met": ratio >= MIN_RATIO}
 
 
 def measure_both(folder: Path) -> list[dict[str, Any]]:
@@ -128,7 +128,7 @@ def table(figures: Mapping[str, Any]) -> list[str]:
     ]
     for case in figures["cases"]:
         for number, one in enumerate(case["rows"]):
-            ratio = f"{case['ratio']:>8.2f}  >= {LEAST:g}{'' if case['met'] else ' MISSED'}" if number else ""
+            ratio = f"{case['ratio']:>8.2f}  >= {MIN_RATIO:g}{'' if case['met'] else ' MISSED'}" if number else ""
             amount = f"{one['rate']:,} {case['unit']}"
             peak = one["peak_mib"] or ""
             lines.append(f"  {'' if number else case['case']:<14}{one['method']:<10}{amount:>14}{peak:>7}{ratio}")

@@ -92,7 +92,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (
         f"{NODE}/accelerator/verify.py",
         "constant",
-        "yield _field(which, within(max(least, 1), most), below(least), text)",
+        "yield _field(which, within(max(minimum, 1), maximum), below(minimum), text)",
     ): "no clock runs at 1 MHz",
     (f"{NODE}/accelerator/verify.py", "constant", "fastest = max(speeds, default=0)"): (
         "it is shown where every link is up, and has a speed"
@@ -218,10 +218,10 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
 ANNOTATION = "an annotation is not evaluated"
 FROZEN = "no code assigns to a field of a frozen class: mypy finds that"
 SECOND_MORE = "one second more for a program, of ten or more"
-LEAST_SECONDS = 10
+MIN_SECONDS = 10
 EXCERPT = "the length of an excerpt that people read"
 # A shorter bound is a position, no excerpt.
-LEAST_EXCERPT = 20
+MIN_EXCERPT = 20
 
 
 def excerpts(tree: ast.AST) -> set[int]:
@@ -239,7 +239,7 @@ def excerpts(tree: ast.AST) -> set[int]:
     return {
         place
         for place, node in enumerate(nodes)
-        if id(node) in bounds and isinstance(node, ast.Constant) and _at_least(node.value, LEAST_EXCERPT)
+        if id(node) in bounds and isinstance(node, ast.Constant) and _at_least(node.value, MIN_EXCERPT)
     }
 
 
@@ -254,7 +254,7 @@ def timeouts(tree: ast.AST) -> set[int]:
     return {
         place
         for place, node in enumerate(nodes)
-        if id(node) in times and isinstance(node, ast.Constant) and _at_least(node.value, LEAST_SECONDS)
+        if id(node) in times and isinstance(node, ast.Constant) and _at_least(node.value, MIN_SECONDS)
     }
 
 
@@ -289,8 +289,8 @@ def of_places(tree: ast.AST) -> dict[int, str]:
     }
 
 
-def _at_least(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _at_least(value: object, minimum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
 
 def why(module: str, name: str, line: str) -> str | None:

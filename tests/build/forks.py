@@ -23,7 +23,7 @@ from tests.build import covering, exchange
 
 RECORD_SECONDS = 600
 # Processor seconds of a fork: the first, and the second times what its tests took under the tracer.
-LEAST_SECONDS, TIMES = 10, 5
+MIN_SECONDS, TIMES = 10, 5
 
 
 class Mutant(t.Protocol):
@@ -143,6 +143,6 @@ def _fork(seconds: float, tests: Sequence[covering.Covered] | None = None) -> in
     # A group of its own: what the tests have started ends with it.
     os.setsid()
     if tests is not None:
-        most = LEAST_SECONDS + int(TIMES * sum(one.seconds for one in tests))
+        most = MIN_SECONDS + int(TIMES * sum(one.seconds for one in tests))
         resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     return None

@@ -22,7 +22,7 @@ FILLED = "\0"
 DISKS = "docs/guides/local-disk-recovery.md"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 # Shorter pieces are found anywhere.
-LEAST = 8
+MIN_LENGTH = 8
 
 
 def python_texts(path: Path) -> list[str]:
@@ -93,7 +93,7 @@ def test_quotes_of_page_exist_in_code(page, corpus):
     wrong = []
     for quote in quotes((CHECKOUT / page).read_text(encoding="utf-8")):
         parts = pieces(quote)
-        known = all(part in corpus for part in parts) and any(len(part) >= LEAST for part in parts)
+        known = all(part in corpus for part in parts) and any(len(part) >= MIN_LENGTH for part in parts)
         wrong += [] if known else [quote]
     assert not wrong, f"{page} quotes messages that do not exist: {wrong}"
 

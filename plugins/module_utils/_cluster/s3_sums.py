@@ -20,7 +20,7 @@ POLYNOMIAL = 0x9A6C9329AC4BC9B5
 ALL_ONES = 0xFFFFFFFFFFFFFFFF
 MIB = 1 << 20
 # Amazon S3: most parts of an upload.
-MOST_PARTS = 10000
+MAX_PARTS = 10000
 READ_BYTES = 4 * MIB
 
 
@@ -56,7 +56,7 @@ def crc64_of() -> t.Callable[[bytes, int], int]:
 def part_bytes(size: int, part_mib: int) -> int:
     """Return the bytes of a part: as requested, or more if the file would have too many parts."""
     wanted = part_mib * MIB
-    while wanted * MOST_PARTS < size:
+    while wanted * MAX_PARTS < size:
         wanted *= 2
     return wanted
 

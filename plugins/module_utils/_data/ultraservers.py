@@ -16,7 +16,7 @@ import re
 _FAMILY = re.compile(r"(u-)?p\d+\w*-gb\d.*|p\d+e-.*|u-p.*")
 TYPES = ("p6e-gb200.36xlarge", "p6e-gb200.72xlarge", "p6e-gb300.36xlarge", "p6e-gb300.72xlarge")
 # Instances of a u-p6e-gb200x72 (ParallelCluster User Guide, "Support NVIDIA-Imex with p6e-gb200 instance").
-MOST_INSTANCES = 18
+MAX_INSTANCES = 18
 
 
 def is_ultraserver(instance_type: object) -> bool | None:

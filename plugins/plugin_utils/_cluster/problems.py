@@ -195,8 +195,8 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
     if given["gib"] and not (given["gib"] == 1200 or given["gib"] % 2400 == 0):
         yield f"{what}: gib is {given['gib']}; {kind} has 1200 or a multiple of 2400"
     if given["throughput"] and given["throughput"] not in THROUGHPUT[kind]:
-        most = THROUGHPUT[kind]
-        allowed = f"{', '.join(map(str, most[:-1]))} or {most[-1]}"
+        rates = THROUGHPUT[kind]
+        allowed = f"{', '.join(map(str, rates[:-1]))} or {rates[-1]}"
         yield f"{what}: throughput is {given['throughput']}; {kind} has {allowed} MB/s for each TiB"
     if given["efa"]:
         yield from _efa_problems(what, given)

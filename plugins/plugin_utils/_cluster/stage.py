@@ -19,7 +19,7 @@ BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MANIFESTS = {"manifest.json": "mlcluster.dataset/1", "inputs.json": "mlcluster.inputs/1"}
 OWN_SID = "TlsOnly"
 # A manifest has its schema at its beginning or end, depending on the order of keys; larger files are not manifests.
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 
 def _texts(what: str, entry: Mapping[str, Any], needs: Sequence[str], known: Sequence[str]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str
 
 def _schema(path: str) -> str:
     try:
-        if os.path.getsize(path) > MOST_BYTES:
+        if os.path.getsize(path) > MAX_BYTES:
             return ""
         with open(path, encoding="utf-8") as stream:
             content = json.load(stream)

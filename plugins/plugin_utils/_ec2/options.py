@@ -137,9 +137,9 @@ def _clusters(given: Any, is_given: bool) -> list[str]:
     return names
 
 
-def _positive(option: str, value: int, least: int = 1) -> int:
-    if value < least:
-        raise OptionError(f"{option}: {value} is too small; use {least} or more")
+def _positive(option: str, value: int, minimum: int = 1) -> int:
+    if value < minimum:
+        raise OptionError(f"{option}: {value} is too small; use {minimum} or more")
     return value
 
 

@@ -23,7 +23,7 @@ SUBNET = re.compile(r"(subnet-[0-9a-f]{8,17})?\Z")
 # The path is used in ssh's options.
 FOLDER = re.compile(r"[^\s'\"%\\]+\Z")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
-LEAST_MINUTES, MOST_MINUTES = 30, 720
+MIN_MINUTES, MAX_MINUTES = 30, 720
 ADDRESSES = ("public", "private")
 # The billing code of plain Linux, for which the price list is read.
 LINUX = "RunInstances"
@@ -91,14 +91,14 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
     if settings.get("address") not in ADDRESSES:
         return f"nothing was launched: prove_on_aws_address is {_shown(settings.get('address'))}; use public or private"
     minutes = number(settings.get("minutes"))
-    if minutes is None or minutes != int(minutes) or not LEAST_MINUTES <= minutes <= MOST_MINUTES:
+    if minutes is None or minutes != int(minutes) or not MIN_MINUTES <= minutes <= MAX_MINUTES:
         return (
             f"nothing was launched: prove_on_aws_minutes is {_shown(settings.get('minutes'))}; use whole minutes, "
-            f"{LEAST_MINUTES} to {MOST_MINUTES}"
+            f"{MIN_MINUTES} to {MAX_MINUTES}"
         )
-    most = settings.get("max_dollars_an_hour")
-    if most not in ("", None) and (number(most) or 0) <= 0:
-        return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(most)}; use a number above 0"
+    dollars = settings.get("max_dollars_an_hour")
+    if dollars not in ("", None) and (number(dollars) or 0) <= 0:
+        return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(dollars)}; use a number above 0"
     folder = settings.get("folder")
     if not isinstance(folder, str) or not FOLDER.match(folder):
         return f"nothing was launched: prove_on_aws_folder is {_shown(folder)}; use a path without quotes, % and spaces"
@@ -155,16 +155,16 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
 
 
 def _price_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
-    price, most = price_of(look), number(settings.get("max_dollars_an_hour"))
-    if price is None and most is None:
+    price, dollars = price_of(look), number(settings.get("max_dollars_an_hour"))
+    if price is None and dollars is None:
         return (
             f"nothing was launched: the price of {settings['type']} is unknown ({_unknown(look)}); look it up, and "
             "set prove_on_aws_max_dollars_an_hour"
         )
-    if price is not None and most is not None and price > most:
+    if price is not None and dollars is not None and price > dollars:
         return (
             f"nothing was launched: {settings['type']} costs {price:.2f} dollars an hour, more than "
-            f"prove_on_aws_max_dollars_an_hour ({most:g}); raise it, or choose another prove_on_aws_type"
+            f"prove_on_aws_max_dollars_an_hour ({dollars:g}); raise it, or choose another prove_on_aws_type"
         )
     return ""
 
@@ -201,13 +201,13 @@ def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
     """Return the lines that are shown before a launch."""
     price, minutes = price_of(look), int(number(settings["minutes"]) or 0)
     if price is None:
-        most = number(settings["max_dollars_an_hour"]) or 0
-        cost = f"price unknown ({_unknown(look)}); at most {most:.2f} dollars an hour by your limit, "
+        dollars = number(settings["max_dollars_an_hour"]) or 0
+        cost = f"price unknown ({_unknown(look)}); at most {dollars:.2f} dollars an hour by your limit, "
     else:
-        most, cost = price, f"{price:.2f} dollars an hour on demand, "
+        dollars, cost = price, f"{price:.2f} dollars an hour on demand, "
     return [
         f"run {settings['run']}: one {settings['type']} from {image_name(look['images'][0])} in {settings['region']}",
-        f"{cost}{most * minutes / 60:.2f} for all of its {minutes} minutes; its disks and traffic come on top",
+        f"{cost}{dollars * minutes / 60:.2f} for all of its {minutes} minutes; its disks and traffic come on top",
         f"creates: a key pair, a security group that lets ssh in from {settings['ssh_cidr']}, the instance",
         f"steps: {', '.join(step['name'] for step in STEPS)}; then everything is removed, also after a failure",
         f"the instance terminates itself after {minutes} minutes, or at its next start if it is stopped then",

@@ -42,11 +42,11 @@ VALIDATION_DAYS = 7.0
 # Allowed difference between the clocks of the head node and of this machine: ten minutes.
 SKEW_DAYS = 10 / 1440
 # Limits on one node's share of the page; node_health_info returns a hundred verdicts at most.
-MOST_SENTENCE = 2000
-MOST_NAMED = 8
-MOST_NAME = 300
-MOST_VERDICTS = 2000
-MOST_VERSIONS = 200
+MAX_SENTENCE = 2000
+MAX_NAMED = 8
+MAX_NAME = 300
+MAX_VERDICTS = 2000
+MAX_VERSIONS = 200
 _NO_VERDICT = result.undeterminable("job.end", "no_report", message="the file of the run has no verdict of this job")
 _NO_PASS = result.undeterminable("job.end", "no_pass", message="no verdict of this job is a pass")
 _NO_JOB = result.undeterminable("job.end", "no_jobs", message="the file of the validation has no job")
@@ -170,7 +170,7 @@ def _node(given: Mapping[str, Any], answered_by: Mapping[str, Sequence[str]]) ->
         "severity": result.worst_severity(judged),
         "counts": {state: sum(entry.status == state for entry in judged) for state in ORDER},
         "seconds": health.get("seconds") if is_figure(health.get("seconds")) else None,
-        "versions": {short(key): short(text) for key, text in [*versions.items()][:MOST_VERSIONS] if text}
+        "versions": {short(key): short(text) for key, text in [*versions.items()][:MAX_VERSIONS] if text}
         if isinstance(versions, Mapping)
         else {},
         "results": [entry.to_dict() for entry in judged],
@@ -193,9 +193,9 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
         printed = stderr.strip().splitlines()[-1:] if isinstance(stderr, str) else []
         why = short(". ".join(short(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
         return [unproved(NO_ANSWER, "no_verdicts", f"the node was not judged: {why}", name)], False
-    found = [read(entry, name) for entry in health["results"][:MOST_VERDICTS]]
+    found = [read(entry, name) for entry in health["results"][:MAX_VERDICTS]]
     if more := len(health["results"]) - len(found):
-        found.append(unproved(NO_ANSWER, "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
+        found.append(unproved(NO_ANSWER, "damaged", f"{more} more verdicts than {MAX_VERDICTS} were left", name))
     if not found:
         return [unproved(NO_ANSWER, "no_verdicts", "the node gave no verdict at all", name)], True
     if health.get("failed"):
@@ -227,7 +227,7 @@ def sentence(entry: result.Result) -> str:
         # The line of a pass shows the message alone, and the found value is needed as well.
         kept = {"found": entry.found if entry.status == result.PASS else None, "expected": None}
         entry = dataclasses.replace(entry, message=entry.message or entry.reason, **kept)
-    return str(cut(entry.line().split(": ", 1)[-1], MOST_SENTENCE))
+    return str(cut(entry.line().split(": ", 1)[-1], MAX_SENTENCE))
 
 
 def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -361,8 +361,8 @@ def _not_validated(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping
 
 
 def _first_names(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return short(", ".join(sorted(names, key=natural)[:MOST_NAMED])) + rest
+    rest = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return short(", ".join(sorted(names, key=natural)[:MAX_NAMED])) + rest
 
 
 def _jobs(validation: Mapping[str, Any] | None, why_not_valid: str = "") -> list[dict[str, Any]]:
@@ -422,9 +422,13 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "largest_size" in figures:
             figures = {str(figures["largest_size"]): figures.get("busbw")}
         expected = entry.get("expected")
-        least = expected if isinstance(expected, Mapping) else {}
+        minimum_by_size = expected if isinstance(expected, Mapping) else {}
         points: list[dict[str, Any]] = [
-            {"size": int(size), "busbw": figure, "least": least.get(size) if is_figure(least.get(size)) else None}
+            {
+                "size": int(size),
+                "busbw": figure,
+                "least": minimum_by_size.get(size) if is_figure(minimum_by_size.get(size)) else None,
+            }
             for size, figure in figures.items()
             if _is_size(size) and is_figure(figure)
         ]
@@ -528,17 +532,17 @@ def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[st
     for name in after:
         if name in before:
             verdicts += [
-                {"node": name, "id": cut(key, MOST_NAME), "before": old, "after": new}
+                {"node": name, "id": cut(key, MAX_NAME), "before": old, "after": new}
                 for key, old, new in _differences(_states(before[name]), _states(after[name]))
             ]
             versions += [
-                {"node": name, "name": cut(key, MOST_NAME), "before": old if old is None else short(old), "after": new}
+                {"node": name, "name": cut(key, MAX_NAME), "before": old if old is None else short(old), "after": new}
                 for key, old, new in _differences(before[name]["versions"], after[name]["versions"])
             ]
     return {
         "since": short(previous["time"]),
         "joined": sorted(after.keys() - before.keys()),
-        "left": sorted(cut(name, MOST_NAME) for name in before.keys() - after.keys()),
+        "left": sorted(cut(name, MAX_NAME) for name in before.keys() - after.keys()),
         "verdicts": verdicts,
         "versions": versions,
     }

@@ -40,7 +40,7 @@ SEVERITY_WORDS = {
 FIRST_PROBLEMS = 7
 NAMES = 12
 # A table with more rows is not readable, and a page with all of them would not open; the JSON has every one.
-MOST_ROWS = 500
+MAX_ROWS = 500
 
 
 def word(status: str, severity: str | None) -> str:
@@ -110,7 +110,7 @@ def _html_cell(inner: str, heading: str, name: str = "") -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
     head = "".join(f'<th scope="col">{_text(heading)}</th>' for heading in headings)
-    visible = rows if name else rows[:MOST_ROWS]
+    visible = rows if name else rows[:MAX_ROWS]
     more = f"<p>{_text(more_text(rows))}</p>" if len(visible) < len(rows) else ""
     return (
         f"<table{f' id={name}' if name else ''}><thead><tr>{head}</tr></thead>"
@@ -120,7 +120,7 @@ def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
 
 def more_text(rows: Sequence[object]) -> str:
     """Return the line below a table that is cut."""
-    return f"and {len(rows) - MOST_ROWS} more, which report.json has"
+    return f"and {len(rows) - MAX_ROWS} more, which report.json has"
 
 
 def nodes_text(count: int) -> str:
@@ -192,12 +192,12 @@ def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not problems:
         yield "<p>None was found.</p></section>"
         return
-    visible = problems[:MOST_ROWS]
+    visible = problems[:MAX_ROWS]
     yield f'<ol class="problems">{"".join(map(_problem, visible[:FIRST_PROBLEMS]))}</ol>'
     if rest := visible[FIRST_PROBLEMS:]:
         yield f"<details><summary>and {len(problems) - FIRST_PROBLEMS:,} more</summary>"
         yield f'<ol class="problems" start="{FIRST_PROBLEMS + 1}">{"".join(map(_problem, rest))}</ol></details>'
-    if len(problems) > MOST_ROWS:
+    if len(problems) > MAX_ROWS:
         yield f"<p>{_text(more_text(problems))}</p>"
     used = [name for name in SEVERITY_WORDS if any(problem["severity"] == name for problem in problems)]
     meanings = "".join(f"<dt>{name}</dt><dd>{_text(SEVERITY_WORDS[name])}</dd>" for name in used)

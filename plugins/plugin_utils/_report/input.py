@@ -17,9 +17,9 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
 # Far above the largest verdicts of node_health_info.
-MOST_TEXT = 1000
-MOST_VALUE = 20000
-MOST_SHORT = 300
+MAX_TEXT = 1000
+MAX_VALUE = 20000
+MAX_SHORT = 300
 # The hint for a node that was not judged, by a pattern of Ansible's reason; the first match is used.
 REACH = "Check that it runs, and that it accepts your ssh login"
 HINTS = (
@@ -55,10 +55,10 @@ def read(entry: object, node: str | None) -> result.Result:
         if not isinstance(entry, Mapping):
             raise result.ResultError(f"it is {entry!r} and not a dictionary")
         given = result.Result.from_dict(dict(entry))
-        if len(given.id) > MOST_SHORT:
+        if len(given.id) > MAX_SHORT:
             raise result.ResultError(f"the id {given.id[:40]}… has {len(given.id)} characters")
-        texts = {name: cut(getattr(given, name), MOST_TEXT) for name in ("message", "hint", "reason", "unit", "source")}
-        scope = result.Scope(**{name: cut(text, MOST_TEXT) for name, text in given.scope.to_dict().items()})
+        texts = {name: cut(getattr(given, name), MAX_TEXT) for name in ("message", "hint", "reason", "unit", "source")}
+        scope = result.Scope(**{name: cut(text, MAX_TEXT) for name, text in given.scope.to_dict().items()})
         values = {name: _bounded(getattr(given, name)) for name in ("expected", "found")}
         return dataclasses.replace(given, **texts, **values, scope=scope)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as exc:
@@ -76,18 +76,18 @@ def unproved(check: str, reason: str, message: str, node: str | None) -> result.
     )
 
 
-def cut(text: Any, most: int) -> Any:
-    """Shorten a string to ``most`` characters; return any other value unchanged."""
-    return f"{text[:most]}…" if isinstance(text, str) and len(text) > most else text
+def cut(text: Any, maximum: int) -> Any:
+    """Shorten a string to ``maximum`` characters; return any other value unchanged."""
+    return f"{text[:maximum]}…" if isinstance(text, str) and len(text) > maximum else text
 
 
 def _bounded(value: Any) -> Any:
     """Return the value, or the beginning of its text if it would make the page unreadable."""
     if isinstance(value, str):
-        return cut(value, MOST_VALUE)
+        return cut(value, MAX_VALUE)
     # With the document's indentation: it makes deep values long, and deep recursion fails here.
-    if isinstance(value, (dict, list, int)) and len(text := json.dumps(value, indent=1)) > MOST_VALUE:
-        return cut(" ".join(text.split()), MOST_TEXT)
+    if isinstance(value, (dict, list, int)) and len(text := json.dumps(value, indent=1)) > MAX_VALUE:
+        return cut(" ".join(text.split()), MAX_TEXT)
     return value
 
 
@@ -113,6 +113,6 @@ def label(value: object) -> str | None:
 def short(what: object) -> str:
     """Return any value as one line of text."""
     try:
-        return " ".join(str(what).split())[:MOST_SHORT]
+        return " ".join(str(what).split())[:MAX_SHORT]
     except (ValueError, RecursionError):
         return f"a {type(what).__name__} that cannot be written"

@@ -16,7 +16,7 @@ from .charts import number_text, size_text
 from .html import (
     CHANGE_HEADINGS,
     GLYPHS,
-    MOST_ROWS,
+    MAX_ROWS,
     NAMES,
     STATUS_WORDS,
     change_rows,
@@ -58,20 +58,20 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
             problem["text"],
             first_of(problem["nodes"], NAMES) or problem["job"] or "",
         )
-        for problem in document["problems"][:MOST_ROWS]
+        for problem in document["problems"][:MAX_ROWS]
     ]
     if rows:
         yield from ("", "## Problems", "")
         yield from _table(("", "Check", "Severity", "What was found, and what to do", "Nodes"), rows)
-    if len(document["problems"]) > MOST_ROWS:
+    if len(document["problems"]) > MAX_ROWS:
         yield from ("", more_text(document["problems"]))
 
 
 def _outliers(document: Mapping[str, Any]) -> Iterator[str]:
     if document["outliers"]:
         yield from ("", "## Unlike their neighbours", "")
-        yield from (f"- {_escaped(outlier['message'])}" for outlier in document["outliers"][:MOST_ROWS])
-    if len(document["outliers"]) > MOST_ROWS:
+        yield from (f"- {_escaped(outlier['message'])}" for outlier in document["outliers"][:MAX_ROWS])
+    if len(document["outliers"]) > MAX_ROWS:
         yield from ("", more_text(document["outliers"]))
 
 
@@ -101,8 +101,8 @@ def _changes(document: Mapping[str, Any]) -> Iterator[str]:
     if document["changes"]:
         rows = change_rows(document["changes"])
         yield from ("", f"## Since {_escaped(document['changes']['since'])}", "")
-        yield from _table(CHANGE_HEADINGS, rows[:MOST_ROWS]) if rows else ("Nothing has changed.",)
-        if len(rows) > MOST_ROWS:
+        yield from _table(CHANGE_HEADINGS, rows[:MAX_ROWS]) if rows else ("Nothing has changed.",)
+        if len(rows) > MAX_ROWS:
             yield from ("", more_text(rows))
 
 

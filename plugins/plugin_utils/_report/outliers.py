@@ -22,13 +22,13 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers i
 from .input import is_figure
 
 # With fewer nodes there is no majority.
-LEAST_NODES = 4
+MIN_NODES = 4
 # The share of the nodes that must agree before the others are called odd.
 MAJORITY = 0.6
 # A number is odd beyond this many robust standard deviations and beyond this share of the median: if the figures hardly
 # spread, the first alone would report rounding differences.
 DEVIATIONS = 5.0
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 # The median absolute deviation of normally distributed figures is this share of their standard deviation.
 # Source: P. J. Rousseeuw and C. Croux, Alternatives to the Median Absolute Deviation, 1993.
 MAD_TO_SIGMA = 1.4826
@@ -60,7 +60,7 @@ def _group_outliers(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, An
             # Several verdicts with one name (eight GPUs) are compared together.
             values[what].setdefault(node["name"], []).append(value)
     for what, by_node in values.items():
-        if len(by_node) >= LEAST_NODES:
+        if len(by_node) >= MIN_NODES:
             yield from _value_outliers(what, by_node)
 
 
@@ -82,7 +82,7 @@ def _curve_outliers(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, A
             comparable = (curve["job"], curve["collective"], curve["where"].count("+"), last["size"])
             groups[comparable][curve["where"]] = last["busbw"]
     for (job, collective, _joined, _size), figures in groups.items():
-        if len(figures) >= LEAST_NODES:
+        if len(figures) >= MIN_NODES:
             yield from _number_outliers(f"{job} {collective}, GB/s", figures)
 
 
@@ -105,7 +105,7 @@ def _value_outliers(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[st
 def _number_outliers(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:
     middle = statistics.median(by_node.values())
     spread = MAD_TO_SIGMA * statistics.median(abs(value - middle) for value in by_node.values())
-    limit = max(DEVIATIONS * spread, LEAST_SHARE * abs(middle))
+    limit = max(DEVIATIONS * spread, MIN_SHARE * abs(middle))
     outlying = {node: value for node, value in by_node.items() if abs(value - middle) > limit}
     return [
         _entry(node, what, "number", value, middle, len(by_node) - len(outlying), len(by_node))

@@ -21,7 +21,7 @@ COMMON_TAGS = ("all", "always", "never", "tagged", "untagged", "build", "boot")
 # Similarity from which a name counts as misspelt (difflib's ratio).
 ALIKE = 0.75
 # Maximum number of host names in a message.
-MOST_HOSTS = 3
+MAX_HOSTS = 3
 
 
 def known_tags() -> list[str]:
@@ -109,16 +109,16 @@ def unknown_variables(
     return [_variable_text(name, sorted(where[name]), known) for name in sorted(where)]
 
 
-def first_of(found: Sequence[str], most: int) -> str:
+def first_of(found: Sequence[str], maximum: int) -> str:
     """Return names, only the first ones of many."""
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    more = f" and {len(found) - maximum} more" if len(found) > maximum else ""
+    return ", ".join(found[:maximum]) + more
 
 
 def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:
     role = next(role for role in known if name.startswith(f"{role}_"))
     hint = _suggestion(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
     return (
-        f"no role reads the variable {name} (of {first_of(hosts, MOST_HOSTS)}){hint} Correct it, or add a name of your "
+        f"no role reads the variable {name} (of {first_of(hosts, MAX_HOSTS)}){hint} Correct it, or add a name of your "
         "own to mlcluster_own_variables"
     )

@@ -26,7 +26,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 from .names import first_of
 
 # Maximum number of host names in a message.
-MOST_HOSTS = 5
+MAX_HOSTS = 5
 OLDEST_PYTHON = (3, 9)
 _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 # The path that the play prints before it starts the program there.
@@ -35,7 +35,7 @@ _STARTED = re.compile(r"^/\S+", re.MULTILINE)
 
 def hosts_text(hosts: Sequence[str]) -> str:
     """Return host names, only the first ones of many."""
-    return first_of(hosts, MOST_HOSTS)
+    return first_of(hosts, MAX_HOSTS)
 
 
 def nodes_text(count: int) -> str:

@@ -368,7 +368,7 @@ def test_damaged_shard_in_cache_is_fetched_again(shards, tmp_path):
 def test_least_recently_used_shards_leave_cache(shards, tmp_path):
     dataset = subject.open_dataset(str(shards.path))
     first, second, third = dataset.shards[:3]
-    cache = shard_reader.Cache(tmp_path, most=first.bytes + second.bytes + third.bytes - 1)
+    cache = shard_reader.Cache(tmp_path, max_bytes=first.bytes + second.bytes + third.bytes - 1)
     for age, shard in enumerate((first, second)):
         cache.keep(shard, (shards.path / shard.name).read_bytes())
         os.utime(cache.path(shard), (100 + age, 100 + age))

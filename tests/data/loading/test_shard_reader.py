@@ -26,7 +26,7 @@ def test_cache_keeps_files_of_others(tmp_path):
     mine = sorted(path.name for path in tmp_path.iterdir())
     first, second = b"1" * 4000, b"2" * 4000
     (tmp_path / f".{shard_of(first).sha256[:24]}-abc.part").write_bytes(b"half")
-    cache = shard_reader.Cache(tmp_path, most=4000)
+    cache = shard_reader.Cache(tmp_path, max_bytes=4000)
     for content in (first, second):
         cache.keep(shard_of(content), content)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*mine, cache.path(shard_of(second)).name])

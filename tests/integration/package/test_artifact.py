@@ -41,7 +41,7 @@ UNWANTED = (
     "execution-environment.yml",
     "dist/",
 )
-MOST_BYTES = 1_650_000
+MAX_BYTES = 1_650_000
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def installed(archive, tmp_path_factory):
 
 
 def test_archive_has_users_files_only(archive):
-    assert archive.stat().st_size < MOST_BYTES
+    assert archive.stat().st_size < MAX_BYTES
     with tarfile.open(archive) as opened:
         names = opened.getnames()
     assert not [name for name in names if name.startswith(UNWANTED)]

@@ -126,7 +126,7 @@ def small(tmp_path, monkeypatch):
         path.write_text(text)
     (tmp_path / "small/.collections/ansible_collections").mkdir(parents=True)
     monkeypatch.setattr(mutants, "CHECKOUT", tmp_path / "small")
-    monkeypatch.setattr(forks, "LEAST_SECONDS", 1)
+    monkeypatch.setattr(forks, "MIN_SECONDS", 1)
     monkeypatch.setattr(sys, "argv", ["mutants", str(SMALL)])
     return tmp_path / "small"
 

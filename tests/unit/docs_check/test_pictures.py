@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.docs_check import pictures
 
 # Together with the README they are what a visitor loads first.
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 
 
 def test_picture_of_run_is_up_to_date():
@@ -27,4 +27,4 @@ def test_page_has_content_of_its_picture():
 
 
 def test_pictures_are_small():
-    assert 0 < sum(path.stat().st_size for path in (pictures.PAGE, pictures.RUN)) < MOST_BYTES
+    assert 0 < sum(path.stat().st_size for path in (pictures.PAGE, pictures.RUN)) < MAX_BYTES

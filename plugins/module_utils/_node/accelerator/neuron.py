@@ -96,14 +96,14 @@ def verify_neuron(
 def _memory(devices: t.Sequence[t.Mapping[str, t.Any]], expected: t.Mapping[str, t.Any], source: str | None) -> Result:
     wanted = expected["memory_mib"]
     floor = wanted * (100 - MEMORY_TOLERANCE_PERCENT) // 100
-    most = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
+    maximum = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
     sizes = [device["memory_mib"] for device in devices]
     fields: dict[str, t.Any] = {"expected": f"{floor} MiB or more", "source": source}
     if not sizes or None in sizes:
         return undeterminable("neuron.memory", "neuron-ls does not name the memory of every device", **fields)
     if min(sizes) < floor:
         return failed("neuron.memory", f"a device shows {min(sizes)} MiB", severity="isolate", **fields)
-    if max(sizes) > most:
+    if max(sizes) > maximum:
         unknown = f"a device shows {max(sizes)} MiB, more than the table has: it is out of date"
         return undeterminable("neuron.memory", unknown, **fields)
     return passed("neuron.memory", f"{min(sizes)} MiB", **fields)

@@ -220,9 +220,9 @@ def _count(facts: Facts) -> Result:
     named = [gpu["uuid"] for gpu in smi["gpus"] if gpu["uuid"]]
     if len(set(named)) != len(named):
         return undeterminable("gpu.count", "nvidia-smi describes one GPU several times", **fields)
-    least = max(wanted or 0, on_bus or 0)
-    if found < least:
-        fields["expected"] = least
+    minimum = max(wanted or 0, on_bus or 0)
+    if found < minimum:
+        fields["expected"] = minimum
         return failed(
             "gpu.count",
             "the driver does not offer all GPUs",
@@ -280,11 +280,11 @@ def _memory(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
         return undeterminable("gpu.memory", "how much memory each GPU should have is not known")
     wanted = facts["expected"]["memory_mib"]
     floor = wanted * (100 - MEMORY_TOLERANCE_PERCENT) // 100
-    most = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
+    maximum = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
     shown = sorted(set(_values(gpus, "memory_mib")))
     return decide(
         "gpu.memory",
-        (_field("memory_mib", within(floor, most), below(floor), "shows {} MiB", "isolate"),),
+        (_field("memory_mib", within(floor, maximum), below(floor), "shows {} MiB", "isolate"),),
         gpus,
         "to ".join(f"{size} MiB " for size in (shown[:1] + shown[1:][-1:])).strip(),
         expected=f"{floor} MiB or more",
@@ -614,28 +614,28 @@ def _highest(gpus: t.Sequence[Subject], name: str) -> t.Any:
 
 def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
     """Yield the evidence on a clock: its maximum equals that of its neighbours, and it does not run above that."""
-    maximum = f"clocks_mhz.{name}_max"
-    most = _highest(gpus, maximum)
-    slower = f"has a maximum of {{}} MHz, and its neighbours of {most} MHz"
-    yield _field(maximum, exactly(most) if most else never, below(most), slower)
+    max_field = f"clocks_mhz.{name}_max"
+    maximum = _highest(gpus, max_field)
+    slower = f"has a maximum of {{}} MHz, and its neighbours of {maximum} MHz"
+    yield _field(max_field, exactly(maximum) if maximum else never, below(maximum), slower)
     # No lower bound: the clock falls when a GPU idles.
-    yield _field(f"clocks_mhz.{name}", within(1, most))
+    yield _field(f"clocks_mhz.{name}", within(1, maximum))
 
 
 def _clock_fields(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
     """Yield the evidence on the highest clock that a customer may set; some GPUs have none."""
     name = "clocks_mhz.boost_max"
-    most = _highest(gpus, name)
-    if most:
-        slower = f"has a boost clock of {{}} MHz, and its neighbours of {most} MHz"
-        yield _field(name, exactly(most), below(most), slower)
+    maximum = _highest(gpus, name)
+    if maximum:
+        slower = f"has a boost clock of {{}} MHz, and its neighbours of {maximum} MHz"
+        yield _field(name, exactly(maximum), below(maximum), slower)
 
 
 def _settable(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
     """Yield the evidence on an application clock: not below its default. Newer GPUs have none."""
     setting, default = f"clocks_mhz.{name}", f"clocks_mhz.{name}_default"
-    least = _highest(gpus, default)
-    most = _highest(gpus, "clocks_mhz.memory_max" if name.endswith("memory") else "clocks_mhz.sm_max")
+    minimum = _highest(gpus, default)
+    maximum = _highest(gpus, "clocks_mhz.memory_max" if name.endswith("memory") else "clocks_mhz.sm_max")
     absent = all(
         _is_na(gpu.facts, which) or "deprecated" in gpu.facts["unreadable"].get(which, "")
         for gpu in gpus
@@ -644,17 +644,17 @@ def _settable(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
     if absent:
         return
     for which in (setting, default):
-        text = f"has an application clock of {{}} MHz, and {least} MHz is the default"
-        yield _field(which, within(max(least, 1), most), below(least), text)
+        text = f"has an application clock of {{}} MHz, and {minimum} MHz is the default"
+        yield _field(which, within(max(minimum, 1), maximum), below(minimum), text)
 
 
 def _power_limits(gpus: t.Sequence[Subject], driver: str | None) -> t.Iterator[Field]:
     """Yield the evidence on the power limits: none is below the default, and the GPUs have the same default."""
-    least, most = _highest(gpus, "power_watts.limit_default"), _highest(gpus, "power_watts.limit_max")
+    minimum, maximum = _highest(gpus, "power_watts.limit_default"), _highest(gpus, "power_watts.limit_max")
     for name in ("limit", "limit_requested", "limit_default", "limit_max"):
         path = f"power_watts.{name}"
-        good = {"limit_default": exactly(least), "limit_max": exactly(most)}.get(name, within(least, most))
-        wanted, what = (most, "its neighbours' maximum") if name == "limit_max" else (least, "the default")
+        good = {"limit_default": exactly(minimum), "limit_max": exactly(maximum)}.get(name, within(minimum, maximum))
+        wanted, what = (maximum, "its neighbours' maximum") if name == "limit_max" else (minimum, "the default")
         text = f"has a power limit of {{:g}} W, and {wanted:g} W is {what}"
         yield _field(path, good if wanted else never, below(wanted), text, when=_printed(path, driver, _SINCE_RESET))
 

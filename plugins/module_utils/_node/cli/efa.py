@@ -24,7 +24,7 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument(
         "--expected-devices",
-        type=whole_number(0, efa.MOST_DEVICES),
+        type=whole_number(0, efa.MAX_DEVICES),
         help="how many EFA devices there must be (default: by type)",
     )
     parser.add_argument(

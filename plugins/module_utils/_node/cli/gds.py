@@ -21,8 +21,8 @@ from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
 # The limits of the role: 1 TiB, and ten minutes.
-MOST_MIB = 1 << 20
-MOST_SECONDS = 600
+MAX_MIB = 1 << 20
+MAX_SECONDS = 600
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -37,13 +37,13 @@ def add_verbs(subparsers: t.Any) -> None:
     )
     gds.add_argument("--bandwidth", action="store_true", help="measure with gdsio, by cuFile and through the CPU")
     gds.add_argument(
-        "--bandwidth-mib", type=whole_number(1, MOST_MIB), default=1024, help="size of the file to read (%(default)s)"
+        "--bandwidth-mib", type=whole_number(1, MAX_MIB), default=1024, help="size of the file to read (%(default)s)"
     )
     gds.add_argument("--baseline", type=_positive, help="minimum GiB/s that this site accepts by cuFile")
     gds.add_argument("--gdsio", metavar="PATH", help="path of gdsio (default: with CUDA, or on the search path)")
     gds.add_argument("--library", help="path of libcufile.so.0")
     gds.add_argument(
-        "--timeout", type=whole_number(1, MOST_SECONDS), default=30, help="seconds for each process (%(default)s)"
+        "--timeout", type=whole_number(1, MAX_SECONDS), default=30, help="seconds for each process (%(default)s)"
     )
     gds.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     gds.set_defaults(handler=gds_verb)

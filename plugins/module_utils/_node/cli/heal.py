@@ -34,7 +34,7 @@ def add_verbs(subparsers: t.Any) -> None:
     what.add_argument("--journal", action="store_true", help="print what was done, the newest last")
     what.add_argument("--dry-run", action="store_true", help="print what would be done")
     parser.add_argument("--config", default=CONFIG, help="the policy (%(default)s)")
-    parser.add_argument("--lines", type=whole_number(1, heal.MOST_LINES), default=50, help="of --journal (%(default)s)")
+    parser.add_argument("--lines", type=whole_number(1, heal.MAX_LINES), default=50, help="of --journal (%(default)s)")
     parser.add_argument("--directory", help="where to write metrics for node_exporter (default: none are written)")
     parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")

@@ -40,7 +40,7 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument("--seconds", type=whole_number(1, health.LONGEST), help="limit for everything together")
     parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument(
-        "--expected-efa", type=whole_number(0, efa.MOST_DEVICES), help="how many EFA devices there must be"
+        "--expected-efa", type=whole_number(0, efa.MAX_DEVICES), help="how many EFA devices there must be"
     )
     parser.add_argument("--xid-since", help="ignore Xids before this time (a time for journalctl)")
     parser.add_argument("--scratch", help="the directory of the jobs' directories (default: on the local volume)")
@@ -73,7 +73,7 @@ def add_verbs(subparsers: t.Any) -> None:
     gate.add_argument("--fail-open", action="store_true", help="exit 1 only for failures; undeterminable checks pass")
     gate.add_argument("--fail-closed", action="store_true", help="exit 1 also for undeterminable checks")
     parser.add_argument(
-        "--least-severity", choices=result.SEVERITIES[1:], default=health.LEAST_SEVERITY,
+        "--least-severity", choices=result.SEVERITIES[1:], default=health.MIN_SEVERITY,
         help="failures below this keep no job away (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--drain", action="store_true", help="drain this node in Slurm if a check keeps jobs away")

@@ -23,8 +23,8 @@ from ..verdict import result
 from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
-MOST_PARALLEL = 64
-MOST_SECONDS = 86400
+MAX_PARALLEL = 64
+MAX_SECONDS = 86400
 # Why an action skips a file.
 PASSED_OVER = {
     "hydrate": "their copy in S3 is lost",
@@ -47,10 +47,10 @@ def add_verbs(subparsers: t.Any) -> None:
     data.add_argument("action", choices=[*lustre_hsm.ACTIONS, "state"], help="what to do")
     data.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory")
     data.add_argument(
-        "--parallel", type=whole_number(1, MOST_PARALLEL), default=8, help="programs at once (%(default)s)"
+        "--parallel", type=whole_number(1, MAX_PARALLEL), default=8, help="programs at once (%(default)s)"
     )
     data.add_argument(
-        "--timeout", type=whole_number(1, MOST_SECONDS), default=3600, help="seconds for each path (%(default)s)"
+        "--timeout", type=whole_number(1, MAX_SECONDS), default=3600, help="seconds for each path (%(default)s)"
     )
     data.add_argument("--json", action="store_true", help="print the counts of each path as one JSON object")
     data.set_defaults(handler=data_verb)

@@ -12,7 +12,7 @@ import os
 import sys
 import typing as t
 
-from ..efa.look import MOST_DEVICES
+from ..efa.look import MAX_DEVICES
 from ..health import profiles
 from ..node import job_labels, step_times, watch
 from ..system.ask import whole_number
@@ -35,7 +35,7 @@ def add_verbs(subparsers: t.Any) -> None:
         "--period", type=whole_number(5, LONGEST_PERIOD), default=60, help="seconds between two runs (%(default)s)"
     )
     parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
-    parser.add_argument("--expected-efa", type=whole_number(0, MOST_DEVICES), help="how many EFA devices there must be")
+    parser.add_argument("--expected-efa", type=whole_number(0, MAX_DEVICES), help="how many EFA devices there must be")
     parser.add_argument("--scratch", help="the directory of the jobs' directories (default: on the local volume)")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
     parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")

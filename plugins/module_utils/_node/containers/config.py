@@ -238,9 +238,9 @@ def problems(config: EnrootConfig) -> list[str]:
         found.append(
             "smoke_users has root: use ordinary users, since a container of root does not prove that they can start one"
         )
-    for name, least in (("runtime_min_mib", 0), ("max_user_namespaces", 2), ("smoke_seconds", 5)):
-        if getattr(config, name) < least:
-            found.append(f"{name} is {getattr(config, name)}: it must be {least} or more")
+    for name, minimum in (("runtime_min_mib", 0), ("max_user_namespaces", 2), ("smoke_seconds", 5)):
+        if getattr(config, name) < minimum:
+            found.append(f"{name} is {getattr(config, name)}: it must be {minimum} or more")
     return found
 
 

@@ -136,8 +136,8 @@ def sysctl_text(now: str | None, kernel: t.Mapping[str, int | None], config: Enr
     """
     kept = now or ""
     lines = []
-    most = kernel["max_user_namespaces"]
-    if (most is not None and most < config.max_user_namespaces) or "user.max_user_namespaces" in kept:
+    maximum = kernel["max_user_namespaces"]
+    if (maximum is not None and maximum < config.max_user_namespaces) or "user.max_user_namespaces" in kept:
         lines.append(f"user.max_user_namespaces = {config.max_user_namespaces}")
     if kernel["unprivileged_userns_clone"] == 0 or "kernel.unprivileged_userns_clone" in kept:
         lines.append("kernel.unprivileged_userns_clone = 1")

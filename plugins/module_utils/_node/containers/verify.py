@@ -193,12 +193,12 @@ def _runtime(host: EnrootHost, config: EnrootConfig) -> Result:
 
 
 def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> list[Result]:
-    check, most = "enroot.userns", kernel["max_user_namespaces"]
-    if most is None:
+    check, maximum = "enroot.userns", kernel["max_user_namespaces"]
+    if maximum is None:
         return [failed(check, "this kernel has no user namespaces (CONFIG_USER_NS)", severity="isolate")]
-    if most < 2 or kernel["unprivileged_userns_clone"] == 0:
+    if maximum < 2 or kernel["unprivileged_userns_clone"] == 0:
         return [failed(check, "ordinary users may not create user namespaces on this node", hint=RERUN)]
-    results = [passed(check, most, unit="user namespaces")]
+    results = [passed(check, maximum, unit="user namespaces")]
     if kernel["apparmor_restrict_unprivileged_userns"] == 1:
         results.append(_apparmor(host))
     return results

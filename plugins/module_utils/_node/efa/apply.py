@@ -36,8 +36,8 @@ _RESTART_SECONDS = 180
 # How long apt waits for its lock.
 _LOCK_SECONDS = 300
 # Limits for the output of a failed program in a message.
-_MOST_CHARACTERS = 300
-_MOST_LINES = 5
+_MAX_CHARACTERS = 300
+_MAX_LINES = 5
 # gpg reports a valid signature, with exit status 0, even if the key is revoked or expired.
 _BAD_SIGNATURE = re.compile(r"^\[GNUPG:\] (?:BADSIG|ERRSIG|EXPSIG|EXPKEYSIG|REVKEYSIG|KEYREVOKED)\b", re.MULTILINE)
 _INSIDE = "aws-efa-installer"
@@ -186,8 +186,8 @@ def is_signed_by(status: str, fingerprint: str) -> bool:
 
 def last_lines(ended: CommandResult | CommandError) -> str:
     """Return the last lines of both streams, cut to a limit: the reason may be on either."""
-    lines = ended.stderr.splitlines()[-_MOST_LINES:] + ended.stdout.splitlines()[-_MOST_LINES:]
-    cut = [line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..." for line in lines]
+    lines = ended.stderr.splitlines()[-_MAX_LINES:] + ended.stdout.splitlines()[-_MAX_LINES:]
+    cut = [line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 3]}..." for line in lines]
     return " / ".join(cut) or "no error output"
 
 

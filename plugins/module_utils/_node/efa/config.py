@@ -15,7 +15,7 @@ from ..accelerator.cuda import CUDA_HOME
 from ..accelerator.versions import minima_problems
 from ..system.host import NodeError
 from . import environment as nccl_env
-from .look import DEFAULT_UNITS, LONGEST_WAIT, MOST_DEVICES
+from .look import DEFAULT_UNITS, LONGEST_WAIT, MAX_DEVICES
 
 PACKAGE_LISTS = (
     "driver_packages",
@@ -106,7 +106,7 @@ _PACKAGE_URL = re.compile(r"https?://[^\s/@]+/\S+")
 _HELD = re.compile(r"[A-Za-z0-9*][A-Za-z0-9+._*-]*")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._-]*(?<!@)\.service")
 _DAEMON = re.compile(r"[A-Za-z0-9@._-]+")
-_LIMITS = (("wait_seconds", 0, LONGEST_WAIT), ("expected_devices", 0, MOST_DEVICES), ("huge_pages", 0, 1 << 24))
+_LIMITS = (("wait_seconds", 0, LONGEST_WAIT), ("expected_devices", 0, MAX_DEVICES), ("huge_pages", 0, 1 << 24))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -343,10 +343,10 @@ def _node(config: EfaConfig) -> t.Iterator[str]:
             yield f"efa_nccl_{name} has {invalid}: use {wanted}"
     if config.ptrace_scope not in (-1, 0, 1, 2, 3):
         yield f"efa_nccl_ptrace_scope is {config.ptrace_scope}: use 0 to 3, or -1 to leave it alone"
-    for name, least, most in _LIMITS:
+    for name, minimum, maximum in _LIMITS:
         value = getattr(config, name)
-        if value is not None and not least <= value <= most:
-            yield f"efa_nccl_{name} is {value}: use {least} to {most}"
+        if value is not None and not minimum <= value <= maximum:
+            yield f"efa_nccl_{name} is {value}: use {minimum} to {maximum}"
     for problem in minima_problems(config.minima):
         yield f"efa_nccl_minima: {problem}"
 

@@ -34,7 +34,7 @@ AMAZON_VENDOR = "0x1d0f"
 EFA_DEVICE_PREFIX = "0xefa"
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 LONGEST_WAIT = 600
-MOST_DEVICES = 1000
+MAX_DEVICES = 1000
 DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
 # Packages that are missing from the installer's list and still matter on a training node.
 STACK_PACKAGES = (

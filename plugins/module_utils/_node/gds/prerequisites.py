@@ -225,10 +225,10 @@ def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
         ),
         _item("nvme_driver" if not network else "client_driver", (NVFS,), _state(registered), found, hint),
     ]
-    least = (facts.get("capability") or {}).get("versions", {}).get("nvidia_fs minimum version")
-    if least and version_key(nvfs["version"]):
-        good = version_key(nvfs["version"]) >= version_key(least)
-        hint = f"install nvidia-fs {least} or newer and load it again"
+    minimum = (facts.get("capability") or {}).get("versions", {}).get("nvidia_fs minimum version")
+    if minimum and version_key(nvfs["version"]):
+        good = version_key(nvfs["version"]) >= version_key(minimum)
+        hint = f"install nvidia-fs {minimum} or newer and load it again"
         items.append(_item("nvidia_fs_version", (NVFS,), _state(good), f"nvidia-fs {nvfs['version']}", hint))
     if version_key(kernel["release"]) >= NVFS_HANG_KERNEL and not network:
         items.append(

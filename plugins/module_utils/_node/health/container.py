@@ -33,7 +33,7 @@ FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
 FACTS_SCHEMA = "mlcluster.host_facts/1"
 # The first driver that runs a CUDA major version; newer drivers run older ones.
 # Source: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html, table 1.
-LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
+MIN_DRIVER = {11: 450, 12: 525, 13: 580}
 CUDA_SOURCE = "NVIDIA CUDA Compatibility, minor version compatibility"
 IMPORT_SECONDS = 60
 # Components that ``require`` may name, and their facts.
@@ -236,14 +236,14 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
         return not_applicable(check, "the kernel has no NVIDIA driver loaded")
     known = version_key(toolkit)
     major = known[0] if known else None
-    if major not in LEAST_DRIVER:
-        majors = ", ".join(map(str, LEAST_DRIVER))
+    if major not in MIN_DRIVER:
+        majors = ", ".join(map(str, MIN_DRIVER))
         return undeterminable(
             check, f"CUDA is {toolkit or 'not found'}, and only {majors} are known", source=CUDA_SOURCE
         )
-    fields = {"expected": f"{LEAST_DRIVER[major]} or newer for CUDA {toolkit}", "found": inside["driver"]}
+    fields = {"expected": f"{MIN_DRIVER[major]} or newer for CUDA {toolkit}", "found": inside["driver"]}
     fields["source"] = CUDA_SOURCE
-    if driver[0] >= LEAST_DRIVER[major]:
+    if driver[0] >= MIN_DRIVER[major]:
         return passed(check, **fields)
     if host.exists("/usr/local/cuda/compat/libcuda.so.1"):
         return undeterminable(check, "it is not known whether the image's compatibility libraries are used", **fields)
@@ -252,9 +252,9 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
 
 
 def _component(
-    name: str, inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None, required: bool, least: str | None
+    name: str, inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None, required: bool, minimum: str | None
 ) -> Result:
-    """Check one component: present if required, not older than ``least``, and not older than the host's version."""
+    """Check one component: present if required, not older than ``minimum``, and not older than the host's version."""
     check, fact, what = f"container.{name}", COMPONENTS[name], _NAMES[name]
     if fact not in inside:
         why = inside.get(f"{name}.error") or f"{what} could not be determined"
@@ -266,7 +266,7 @@ def _component(
     found = inside[fact]
     if found is None:
         if required:
-            return failed(check, f"{what} is not in the container", expected=least or "any version")
+            return failed(check, f"{what} is not in the container", expected=minimum or "any version")
         if name in COMPARED and (outside or {}).get(fact):
             message = (
                 f"{what} was not found at its usual places in the container, and the host has {(outside or {})[fact]}"
@@ -274,7 +274,7 @@ def _component(
             return undeterminable(check, message, hint="container.nccl_net shows what a job opens; use --require")
         return not_applicable(check, f"{what} is not in the container, and is not required")
     have = version_key(found)
-    for which, version in (("the required one", least), ("that of the host", (outside or {}).get(fact))):
+    for which, version in (("the required one", minimum), ("that of the host", (outside or {}).get(fact))):
         want = version_key(version)
         if version and (not have or not want):
             return undeterminable(check, f"{found} cannot be compared with {version}", found=found, expected=version)
@@ -289,7 +289,7 @@ def _component(
         return undeterminable(check, f"the host's facts give '{there}' as the version of {what}", found=found)
     if not is_version(found):
         return undeterminable(check, f"the version of {what} reads '{found}'")
-    return passed(check, found, expected=least or (outside or {}).get(fact))
+    return passed(check, found, expected=minimum or (outside or {}).get(fact))
 
 
 _NO_FACTS = f"run 'mlcluster host-facts' on the host and mount {FACTS_PATH} into the container"

@@ -50,9 +50,9 @@ THRESHOLDS = {
 }
 # The names of packages of Debian's and of Red Hat's families.
 _PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
-MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
+MAX_COUNT = {"efa": efa.MAX_DEVICES, "gpus": 1000, "disks": 1000}
 # Number of packages without a hold that a message names.
-MOST_NAMES = 8
+MAX_NAMES = 8
 _NO_TEXT = "use a list of non-empty strings"
 
 
@@ -104,9 +104,9 @@ def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
     for key, value in section.items():
         if key not in KEYS:
             found.append(f"{where}{key} is not known: choose from {', '.join(KEYS)}")
-        elif key in MOST_COUNT:
-            if not _is_whole(value) or not 0 <= value <= MOST_COUNT[key]:
-                found.append(f"{where}{key} is {_word(value)}: use 0 to {MOST_COUNT[key]}")
+        elif key in MAX_COUNT:
+            if not _is_whole(value) or not 0 <= value <= MAX_COUNT[key]:
+                found.append(f"{where}{key} is {_word(value)}: use 0 to {MAX_COUNT[key]}")
         else:
             found += _JUDGES[key](f"{where}{key}", value)
     return found
@@ -117,11 +117,11 @@ def _versions(where: str, value: object) -> list[str]:
         return [f"{where} is {_word(value)}: use a dictionary such as driver: '>=580.95'"]
     found = []
     for name, version in value.items():
-        least = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
+        minimum = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
         if name not in health_system.COMPONENTS and not (isinstance(name, str) and _PACKAGE.fullmatch(name)):
             known = ", ".join(health_system.COMPONENTS)
             found.append(f"{where}.{_word(name)} is not known: choose from {known}, and 'package NAME'")
-        elif not isinstance(version, str) or not version or (least is not None and not version_key(least)):
+        elif not isinstance(version, str) or not version or (minimum is not None and not version_key(minimum)):
             found.append(
                 f"{where}.{name} is {_word(version)}: use a version in quotes, such as '6.8.0-*' or '>=580.95'"
             )
@@ -158,9 +158,9 @@ def _thresholds(where: str, value: object) -> list[str]:
         if name not in THRESHOLDS:
             found.append(f"{where}.{name} is not known: choose from {', '.join(THRESHOLDS)}")
             continue
-        least, most = THRESHOLDS[name]
-        if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not least <= figure <= most:
-            found.append(f"{where}.{name} is {_word(figure)}: use {least} to {most}")
+        minimum, maximum = THRESHOLDS[name]
+        if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not minimum <= figure <= maximum:
+            found.append(f"{where}.{name} is {_word(figure)}: use {minimum} to {maximum}")
     return found
 
 
@@ -224,12 +224,12 @@ def judge_versions(
         elif have is None:
             found.append(failed("expect.version", f"no {name} is found on this node", expected=wanted, scope=scope))
         elif wanted.startswith(">="):
-            least, key = version_key(wanted[2:].strip()), version_key(have)
-            if not key or not least:
+            minimum, key = version_key(wanted[2:].strip()), version_key(have)
+            if not key or not minimum:
                 message = f"{have} cannot be compared with {wanted}"
                 found.append(undeterminable("expect.version", message, expected=wanted, found=have, scope=scope))
             else:
-                found.append(_version(at_least(key, least), name, wanted, have))
+                found.append(_version(at_least(key, minimum), name, wanted, have))
         else:
             found.append(_version(fnmatch.fnmatchcase(have, wanted), name, wanted, have))
     return found
@@ -259,8 +259,8 @@ def judge_held(
         elif names and not free:
             found.append(passed("expect.held", ", ".join(names), scope=scope))
         elif free:
-            more = f" and {len(free) - MOST_NAMES} more" if len(free) > MOST_NAMES else ""
-            message = f"an upgrade may replace the verified version of {', '.join(free[:MOST_NAMES])}{more}"
+            more = f" and {len(free) - MAX_NAMES} more" if len(free) > MAX_NAMES else ""
+            message = f"an upgrade may replace the verified version of {', '.join(free[:MAX_NAMES])}{more}"
             hint = "run 'apt-mark hold' or 'dnf versionlock add' for each, or expect fewer packages"
             found.append(
                 failed(

@@ -35,7 +35,7 @@ from ..verdict.result import (
     undeterminable,
 )
 
-LEAST_FREE_PERCENT = 5
+MIN_FREE_PERCENT = 5
 
 
 def running_only(host: Host, *programs: str) -> Host:
@@ -207,7 +207,7 @@ def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Map
     return passed("storage.mounted", f"{mount['source']} ({mount['fstype']})", scope=scope)
 
 
-def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_PERCENT) -> list[Result]:
+def check_scratch(host: Host, base: str | None, least_percent: int = MIN_FREE_PERCENT) -> list[Result]:
     """Return scratch.space and scratch.write for the filesystem of the jobs' directories."""
     try:
         base = base or scratch.default_base(host)

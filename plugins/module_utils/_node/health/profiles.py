@@ -52,7 +52,7 @@ VERSIONS = "node.versions"
 LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
 LONGEST = 3600
 # A failure of severity ``monitor`` keeps no job away.
-LEAST_SEVERITY = "reset"
+MIN_SEVERITY = "reset"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Options:
     expected_efa: int | None = None
     xid_since: str | None = None
     scratch: str | None = None
-    least_free_percent: int = health_light.LEAST_FREE_PERCENT
+    least_free_percent: int = health_light.MIN_FREE_PERCENT
     mounts: tuple[str, ...] = ()
     host_facts: str = health_container.FACTS_PATH
     require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
@@ -90,8 +90,8 @@ def option_errors(options: Options, seconds: int | None) -> list[str]:
     problems = []
     if seconds is not None and not 1 <= seconds <= LONGEST:
         problems.append(f"seconds is {seconds}: use 1 to {LONGEST}")
-    if options.expected_efa is not None and not 0 <= options.expected_efa <= efa.MOST_DEVICES:
-        problems.append(f"expected_efa is {options.expected_efa}: use 0 to {efa.MOST_DEVICES}")
+    if options.expected_efa is not None and not 0 <= options.expected_efa <= efa.MAX_DEVICES:
+        problems.append(f"expected_efa is {options.expected_efa}: use 0 to {efa.MAX_DEVICES}")
     if not 0 <= options.least_free_percent <= 100:
         problems.append(f"least_free_percent is {options.least_free_percent}: use 0 to 100")
     if options.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", options.xid_since):
@@ -171,7 +171,7 @@ def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
     return judged, versions
 
 
-def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str = LEAST_SEVERITY) -> list[Result]:
+def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str = MIN_SEVERITY) -> list[Result]:
     """Return the verdicts that keep a job away: failures of at least ``min_severity``, then with ``fail_closed`` the
     undeterminable ones.
     """
@@ -191,11 +191,11 @@ def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[
 def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
     chips, fabric = _device_options(options, expect, units=())
     chips = dataclasses.replace(chips, timeout=3)
-    least = int(expect.thresholds.get("scratch_free_percent", options.least_free_percent))
+    minimum = int(expect.thresholds.get("scratch_free_percent", options.least_free_percent))
     looks: dict[str, Look] = {
         "node.drain_marker": functools.partial(check_marker, path=options.marker),
         "storage.record": health_light.check_storage,
-        "scratch.space": functools.partial(health_light.check_scratch, base=options.scratch, least_percent=least),
+        "scratch.space": functools.partial(health_light.check_scratch, base=options.scratch, least_percent=minimum),
         "gpu.count": functools.partial(health_light.check_accelerators, options=chips),
         "gpu.xid": functools.partial(health_light.check_xids, options=chips, allowed=expect.allowed_xids),
         "efa.devices": functools.partial(health_light.check_efa, options=fabric),
@@ -213,7 +213,7 @@ def _full(options: Options, expect: Expected) -> dict[str, Look]:
         options, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect), *expect.held)
     )
     light = _prolog(options, expect)
-    root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
+    root_percent = expect.thresholds.get("root_free_percent", health_system.MIN_ROOT_PERCENT)
     looks: dict[str, Look] = {
         "node.drain_marker": light["node.drain_marker"],
         "storage.record": light["storage.record"],

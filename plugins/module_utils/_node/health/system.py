@@ -61,7 +61,7 @@ SERVICES = (
     "slurmdbd.service",
     "systemd-timesyncd.service",
 )
-LEAST_ROOT_PERCENT = 5
+MIN_ROOT_PERCENT = 5
 # Packages whose versions should be the same on every node, by the names of Debian's and of Red Hat's families.
 PACKAGES = (
     "aws-neuronx-dkms", "aws-neuronx-runtime-lib", "aws-neuronx-tools", "datacenter-gpu-manager-4-core", "docker-ce",
@@ -155,7 +155,7 @@ def _service(name: str, unit: t.Mapping[str, str]) -> Result | None:
     return failed("node.service", message, severity="reset", scope=scope, found=state, hint=hint)
 
 
-def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Result]:
+def check_root(host: Host, least_percent: float = MIN_ROOT_PERCENT) -> list[Result]:
     """Return node.root_space: space and inodes of the root file system; slurmd and the logs need both."""
     free = min(scratch.free_percent("/").values())
     fields: dict[str, t.Any] = {"expected": least_percent, "found": free, "unit": "% free"}

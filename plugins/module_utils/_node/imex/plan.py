@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ..._data.ultraservers import MOST_INSTANCES
+from ..._data.ultraservers import MAX_INSTANCES
 from ..system.plan import File, Plan, Step, Unit, not_concerned, refused
 from . import config, parse
 from .job import Job
@@ -152,9 +152,9 @@ def _notes(job: Job, facts: Facts) -> tuple[str, ...]:
     notes = []
     if job.outside:
         notes.append(f"{len(job.outside)} nodes of the job are in other blocks, and not in this domain")
-    if len(job.members) > MOST_INSTANCES:
+    if len(job.members) > MAX_INSTANCES:
         notes.append(
-            f"{len(job.members)} nodes are more than an UltraServer has ({MOST_INSTANCES}), and Slurm has no blocks "
+            f"{len(job.members)} nodes are more than an UltraServer has ({MAX_INSTANCES}), and Slurm has no blocks "
             "that group them (topology/block): the domain is over all of them, and NVLink is not"
         )
     if facts["switch"] == SLURM_CHANNELS:

@@ -20,7 +20,7 @@ SIZE_PATTERN = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
 BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*()=-]+)*")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)", re.ASCII)
 LAYOUTS = ("all", "single", "pairs", "bisect")
-MOST = 10**15
+MAX_VALUE = 10**15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Option:
     required: bool = False
 
 
-def whole(value: t.Any, least: int = 1) -> bool:
-    """Return whether ``value`` is an integer from ``least`` on that a shell can calculate with."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST
+def whole(value: t.Any, minimum: int = 1) -> bool:
+    """Return whether ``value`` is an integer from ``minimum`` on that a shell can calculate with."""
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_VALUE
 
 
 def is_path(value: t.Any) -> bool:
@@ -93,9 +93,9 @@ def match(pattern: re.Pattern[str]) -> t.Callable[[t.Any], bool]:
     return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-def list_of(check: t.Callable[[t.Any], bool], least: int = 0) -> t.Callable[[t.Any], bool]:
-    """Return a check for a list of at least ``least`` values that pass ``check``."""
-    return lambda value: isinstance(value, list) and len(value) >= least and all(check(each) for each in value)
+def list_of(check: t.Callable[[t.Any], bool], minimum: int = 0) -> t.Callable[[t.Any], bool]:
+    """Return a check for a list of at least ``minimum`` values that pass ``check``."""
+    return lambda value: isinstance(value, list) and len(value) >= minimum and all(check(each) for each in value)
 
 
 def choice(*words: str) -> Type:
@@ -103,9 +103,9 @@ def choice(*words: str) -> Type:
     return Type(one_of(*words), f"one of {', '.join(words)}")
 
 
-def choices(*words: str, least: int = 0, wanted: str = "") -> Type:
+def choices(*words: str, minimum: int = 0, wanted: str = "") -> Type:
     """Return the type of a list of these values."""
-    return Type(list_of(one_of(*words), least), wanted or f"a list of {', '.join(words)}")
+    return Type(list_of(one_of(*words), minimum), wanted or f"a list of {', '.join(words)}")
 
 
 def _number(value: t.Any) -> bool:

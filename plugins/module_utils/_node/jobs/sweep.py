@@ -24,7 +24,7 @@ SWEEP: dict[str, Option] = {
 }
 
 # In MiB; a power of 2.
-MOST_MIB = 16 << 10
+MAX_MIB = 16 << 10
 
 
 def fitting_size(instance_type: str | None) -> str:
@@ -34,7 +34,7 @@ def fitting_size(instance_type: str | None) -> str:
     (NVIDIA/nccl-tests, src/common.cu, "Reducing maxBytes").
     """
     chips = (instance_types.lookup(instance_type) or {}).get("accelerators") or {}
-    memory, size = chips.get("memory_mib"), MOST_MIB
+    memory, size = chips.get("memory_mib"), MAX_MIB
     if memory:
         left = memory - 1024 * (1 + min(math.ceil(memory / (16 << 10)), 4))
         while size > 1 and size * 3 > left:

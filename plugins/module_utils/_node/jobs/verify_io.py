@@ -22,7 +22,7 @@ from .job import Job
 # fio's JSON has these for each direction; which one counts depends on the type of run.
 MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
 # The median of fewer nodes does not single out one of them.
-LEAST_FOR_MEDIAN = 3
+MIN_FOR_MEDIAN = 3
 # Allowed difference between the clocks of two nodes, in seconds: our own choice, far more than with chrony, and less
 # than the time between two jobs with the same number.
 SKEW = 300
@@ -32,7 +32,7 @@ _RATE = re.compile(
     rf"\s*(File (?:creation|stat|removal))\s*:?\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+{_NUMBER}\s*"
 )
 # No storage moves more in a second, in any unit of these tools.
-_MOST = 1e15
+_MAX_VALUE = 1e15
 
 # Printed by every mdtest; older ones write "nodes".
 _LAUNCHED = re.compile(r"mdtest\S* was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:\(s\)|s)")
@@ -202,7 +202,7 @@ def _together(figures: t.Sequence[float], combine: t.Callable[[t.Sequence[float]
 
 def _is_no_number(figure: float | str | None) -> bool:
     """Return whether a figure proves nothing: NaN, infinite, less than zero, or more than any storage moves."""
-    return isinstance(figure, float) and not 0 <= figure <= _MOST
+    return isinstance(figure, float) and not 0 <= figure <= _MAX_VALUE
 
 
 def _unread(check: str, message: str, scope: result.Scope | None = None) -> result.Result:
@@ -214,7 +214,7 @@ def _against_median(
     check: str, unit: str, what: str, good: t.Mapping[str, float], tolerance: float
 ) -> list[result.Result]:
     shown = {node: round(figure) for node, figure in sorted(good.items())}
-    if len(good) < LEAST_FOR_MEDIAN:
+    if len(good) < MIN_FOR_MEDIAN:
         return [
             result.undeterminable(
                 check,
@@ -222,16 +222,16 @@ def _against_median(
                 found=shown,
                 unit=unit,
                 message=f"{what}: {len(good)} nodes have no median to be compared with",
-                hint=f"Run it on {LEAST_FOR_MEDIAN} nodes of the same type or more",
+                hint=f"Run it on {MIN_FOR_MEDIAN} nodes of the same type or more",
             )
         ]
     median = statistics.median(good.values())
-    least = median * (1 - tolerance / 100)
-    slow = {node: figure for node, figure in shown.items() if good[node] < least}
+    minimum = median * (1 - tolerance / 100)
+    slow = {node: figure for node, figure in shown.items() if good[node] < minimum}
     if not slow:
         return [
             result.passed(
-                check, shown, expected=round(least), unit=unit, message=f"{what}: no node is below the median"
+                check, shown, expected=round(minimum), unit=unit, message=f"{what}: no node is below the median"
             )
         ]
     return [
@@ -239,7 +239,7 @@ def _against_median(
             check,
             f"{what}: {node} has {figure} {unit}, and the median of {len(good)} nodes is {round(median)}",
             severity="isolate",
-            expected=round(least),
+            expected=round(minimum),
             found=figure,
             unit=unit,
             source="median of the nodes of this job",
@@ -291,8 +291,8 @@ def mdtest_figures(text: str | None) -> Figures:
     """
     figures: Figures = {}
     for found in filter(None, (_RATE.fullmatch(line) for line in (text or "").splitlines())):
-        most, least, mean = map(float, found.groups()[1:])
-        if least <= mean <= most:
+        maximum, minimum, mean = map(float, found.groups()[1:])
+        if minimum <= mean <= maximum:
             figures[found.group(1)] = min(figures.get(found.group(1), mean), mean)
     return figures
 
@@ -301,7 +301,7 @@ def _other_run(check: str, problem: str, found: object = None) -> result.Result:
     return result.undeterminable(check, "other_run", message=problem, found=found, hint=_MPI_HINT)
 
 
-def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: str = "") -> list[result.Result]:
+def judge_ior(figures: Figures, minimum: t.Mapping[str, float], rc: int, problem: str = "") -> list[result.Result]:
     """Return io.ior.write and io.ior.read against the least MiB/s that the site expects (0: unknown).
 
     ``problem`` is of ``ior_problem``: another run than the one that was asked for proves nothing.
@@ -309,7 +309,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
     results = []
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
-        figure, wanted = figures.get(operation), _least(least.get(operation))
+        figure, wanted = figures.get(operation), _expected_figure(minimum.get(operation))
         if _is_no_number(figure) and not rc:
             results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))
         elif rc or not figure:
@@ -346,8 +346,8 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
     return results
 
 
-def _least(value: object) -> float | None:
-    """Return the least figure that a site expects; None for 0 and for a value that no figure can be compared with."""
+def _expected_figure(value: object) -> float | None:
+    """Return the smallest figure that a site accepts; None for 0 and for values that no figure can be compared with."""
     return value if isinstance(value, (int, float)) and is_number(value) and value > 0 else None
 
 

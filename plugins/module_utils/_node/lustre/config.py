@@ -281,10 +281,10 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found += _value_problems(
         "module_options", raw.get("module_options") or {}, _MODULE_OPTION, "ptlrpc.ptlrpcd_per_cpt_max"
     )
-    for name, least, most in (("timeout", 1, 300), ("efa_interfaces", 0, 64)):
+    for name, minimum, maximum in (("timeout", 1, 300), ("efa_interfaces", 0, 64)):
         value = raw.get(name)
-        if value is not None and not least <= int(value) <= most:
-            found.append(f"{name} is {value}: use {least} to {most}")
+        if value is not None and not minimum <= int(value) <= maximum:
+            found.append(f"{name} is {value}: use {minimum} to {maximum}")
     return found
 
 

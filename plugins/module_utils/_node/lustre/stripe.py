@@ -17,7 +17,7 @@ import typing as t
 _SIZE = re.compile(r"[1-9][0-9]{0,8}[KMGT]?")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 # LOV_MAX_STRIPE_COUNT of Lustre.
-MOST_STRIPES = 2000
+MAX_STRIPES = 2000
 # Lustre stripes by multiples of 64 KiB.
 STRIPE_UNIT = 65536
 _FIELD = re.compile(r"(lcme_extent\.e_end|l?m?m?_?stripe_count|l?m?m?_?stripe_size):\s*(\S+)")
@@ -37,8 +37,8 @@ def stripe_problem(components: t.Sequence[t.Any]) -> str:
         if not isinstance(part, dict) or set(part) - {"end", "count", "size"}:
             return f"stripe has {part!r}: set end, count and size"
         end, size, count = str(part.get("end") or ""), str(part.get("size") or ""), part.get("count")
-        if isinstance(count, bool) or not isinstance(count, int) or not (count == -1 or 1 <= count <= MOST_STRIPES):
-            return f"stripe has a count of {count!r}: use 1 to {MOST_STRIPES}, or -1 for all OSTs"
+        if isinstance(count, bool) or not isinstance(count, int) or not (count == -1 or 1 <= count <= MAX_STRIPES):
+            return f"stripe has a count of {count!r}: use 1 to {MAX_STRIPES}, or -1 for all OSTs"
         for name, value in (("end", end), ("size", size)):
             if value and not _SIZE.fullmatch(value):
                 return f"stripe has {name} {value!r}: use a size such as 16M"

@@ -16,7 +16,7 @@ from ..system.host import Host, NodeError
 
 SCHEMA = "mlcluster.nccl_baseline/1"
 # GB/s; no link comes near it.
-MOST_BUSBW = 1_000_000
+MAX_BUSBW = 1_000_000
 # Far above the time to read and write the file. Any user who may write it may record next.
 LOCK_SECONDS = 60
 LOCK_MODE = 0o666
@@ -40,7 +40,7 @@ def _valid(entry: object) -> bool:
         isinstance(entry, dict)
         and set(entry) == set(_TYPES)
         and all(isinstance(entry[name], kind) and not isinstance(entry[name], bool) for name, kind in _TYPES.items())
-        and 0 < entry["busbw"] < MOST_BUSBW
+        and 0 < entry["busbw"] < MAX_BUSBW
         and entry["nodes"] > 0
         and entry["ranks"] > 0
         and entry["size"] > 0

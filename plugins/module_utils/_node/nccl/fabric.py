@@ -68,9 +68,9 @@ def separate_runs_error(runs: t.Sequence[Run], ranks: int | None, nodes: int | N
     """Return the error for several outputs of fewer ranks instead of one of all; None if there is one."""
     if len(runs) < 2 or nodes is None or nodes < 2:
         return None
-    most = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
+    maximum = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
     size = max(number for run in runs for number in (len(run.where), *run.log.ranks))
-    if most >= nodes and (ranks is None or size >= ranks):
+    if maximum >= nodes and (ranks is None or size >= ranks):
         return None
     return f"these are separate runs of at most {size} ranks, not one on {nodes} nodes"
 
@@ -170,7 +170,7 @@ def _proved(
     check: str, run: Run, between: t.Mapping[str, HostChannels], before: Counters, after: Counters
 ) -> result.Result:
     groups = nvlink_groups(run.hosts, between)
-    counted = _counted(check, run.hosts, _least(run, len(run.hosts)), before, after, groups)
+    counted = _counted(check, run.hosts, _minimum_bytes(run, len(run.hosts)), before, after, groups)
     if isinstance(counted, result.Result):
         return counted
     channels = sum(host.efa for host in between.values())
@@ -199,7 +199,7 @@ def _rdma_text(direct: int, channels: int) -> str:
     return "all with GPUDirect RDMA" if direct >= channels else f"{direct} with GPUDirect RDMA"
 
 
-def _least(run: Run, nodes: int) -> int:
+def _minimum_bytes(run: Run, nodes: int) -> int:
     # In every collective of nccl-tests, a node sends or receives at least its share of one message.
     return max((row.size for row in run.rows), default=0) // max(nodes, 1)
 
@@ -207,7 +207,7 @@ def _least(run: Run, nodes: int) -> int:
 def _counted(
     check: str,
     hosts: t.Iterable[str],
-    least: int,
+    minimum: int,
     before: Counters,
     after: Counters,
     groups: t.Sequence[t.Sequence[str]] = (),
@@ -231,7 +231,7 @@ def _counted(
             check, "counters_reset", message=f"counters of {_some(lost)} went back during the run", hint="Run it again"
         )
     counted = {name: value for name, value in sums.items() if value is not None}
-    idle = [name for name, value in counted.items() if value < max(least, 1)]
+    idle = [name for name, value in counted.items() if value < max(minimum, 1)]
     # Any host of an NVLink domain may carry the network traffic of the others.
     busy = {host for group in groups if set(group) - set(idle) for host in group}
     idle = [name for name in idle if name not in busy]
@@ -240,7 +240,7 @@ def _counted(
             check,
             f"the EFA devices of {_some(idle)} did not carry the data of the test",
             reason="counters_idle",
-            expected=max(least, 1),
+            expected=max(minimum, 1),
             found={name: counted[name] for name in idle},
             unit="bytes",
             hint="The data took another path, even if the log shows EFA: check NCCL_NET and the loaded plugin",
@@ -271,7 +271,7 @@ def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Cou
             message=f"asked for {nodes} nodes, and counters were given of {len(hosts)}",
             hint="Use the counters of exactly the nodes of the job",
         )
-    counted = _counted(check, hosts, _least(run, nodes), before, after)
+    counted = _counted(check, hosts, _minimum_bytes(run, nodes), before, after)
     if isinstance(counted, result.Result):
         return counted
     return result.passed(

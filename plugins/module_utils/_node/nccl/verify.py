@@ -420,7 +420,7 @@ def _bandwidth(
 
 
 # GB/s. No link of a GPU or network card comes near it: NVLink 5 has 900 in each direction.
-MOST_BUSBW = 2000
+MAX_BUSBW = 2000
 # NCCL's trees on few nodes measure more than the network carries: 487 of 400 GB/s on two p5 (thresholds.py).
 _NETWORK_EXCESS = 2
 _UNITS = {"(us)": 2, "(GB/s)": 4}
@@ -448,26 +448,26 @@ def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
     """Return the evidence that a run measured bandwidths: unit, iterations, and the limit of any hardware."""
     units = " ".join(run.units) or "nothing"
     counted = {unit: run.units.count(unit) for unit in set(run.units) - {"(B)", "(elements)"}}
-    most = _most_busbw(run, asked)
-    beyond = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None and bw > most]
+    maximum = _max_busbw(run, asked)
+    beyond = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None and bw > maximum]
     neuron = run.tool == NCCOM_TEST
     return {
         "units": "" if neuron or counted == _UNITS else units,
         "iters": 1 if neuron else run.header.get("iters"),
         "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
-        "implausible": f"a bus bandwidth of {max(beyond):g} GB/s is more than {most:g}, which no hardware reaches"
+        "implausible": f"a bus bandwidth of {max(beyond):g} GB/s is more than {maximum:g}, which no hardware reaches"
         if beyond
         else "",
     }
 
 
-def _most_busbw(run: Run, asked: Asked) -> float:
+def _max_busbw(run: Run, asked: Asked) -> float:
     """Return the limit of any run on these nodes, in GB/s."""
     table = instance_types.lookup(asked.instance_type)
     gbit = table["network_gbps"] if table else None
     if asked.nodes is None or asked.nodes == 1 or run.log.mnnvl or not gbit:
-        return MOST_BUSBW
-    return min(MOST_BUSBW, _NETWORK_EXCESS * gbit / 8)
+        return MAX_BUSBW
+    return min(MAX_BUSBW, _NETWORK_EXCESS * gbit / 8)
 
 
 def _other_gpus_error(run: Run, instance_type: str | None) -> str | None:
@@ -523,8 +523,8 @@ def _compared(
     }
     if not low:
         largest = shown[-1]
-        least = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(shown)} sizes"
-        return result.passed(check, message=f"{busbw[largest]:g} GB/s at {largest} bytes: {least}", **fields)
+        comparison = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(shown)} sizes"
+        return result.passed(check, message=f"{busbw[largest]:g} GB/s at {largest} bytes: {comparison}", **fields)
     return result.failed(
         check,
         f"the bus bandwidth is too low at {len(low)} of {len(common)} sizes",

@@ -33,7 +33,7 @@ LOCK_SECONDS = 5
 SLURM_SECONDS = 20
 RESET_SECONDS = 120
 # Number of lines that are kept: months of a healthy cluster.
-MOST_LINES = 2000
+MAX_LINES = 2000
 REBOOTING = frozenset({"REBOOT_REQUESTED", "REBOOT", "REBOOT_ISSUED"})
 METRICS: dict[str, tuple[str, str]] = {
     "mlcluster_heal_nodes": ("gauge", "Nodes by what is done about them: drained, healing, isolated."),
@@ -67,7 +67,7 @@ def parse_journal(text: str) -> list[Event]:
 
 def write_journal(host: Host, events: t.Sequence[Event], path: str = JOURNAL) -> None:
     """Replace the journal. Raises ``NodeError``."""
-    lines = [json.dumps(dataclasses.asdict(event), sort_keys=True) + "\n" for event in events[-MOST_LINES:]]
+    lines = [json.dumps(dataclasses.asdict(event), sort_keys=True) + "\n" for event in events[-MAX_LINES:]]
     try:
         host.write_text(path, "".join(lines), 0o644)
     except OSError as exc:

@@ -28,7 +28,7 @@ DIRECTORY = "/run/mlcluster"
 SCHEMA = "mlcluster.job_labels/1"
 # A job that an earlier version recorded still runs after an upgrade.
 READABLE = (SCHEMA, "mlcluster.job/1")
-MOST_GPUS = 64
+MAX_GPUS = 64
 # The title of the process that slurmd starts for each step of a job.
 _STEP = re.compile(r"slurmstepd: \[(\d{1,10})\.")
 
@@ -46,7 +46,7 @@ class Job:
 def parse_gpus(text: str) -> tuple[int, ...]:
     """Return the GPUs in ``SLURM_JOB_GPUS``; other words, such as a MIG instance, are skipped."""
     words = [word.strip() for word in text.split(",")]
-    return tuple(sorted({int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word) and int(word) < MOST_GPUS}))
+    return tuple(sorted({int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word) and int(word) < MAX_GPUS}))
 
 
 def add(host: Host, job: Job, directory: str = DIRECTORY) -> None:
@@ -79,7 +79,7 @@ def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
 
 
 def _is_gpu(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_GPUS
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_GPUS
 
 
 def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY) -> list[Job]:

@@ -48,7 +48,7 @@ EFA_OVER_ALL = (
     "unresponsive_remote_events",
 )
 # Of each GPU; the names are nvidia-smi's, and a newer driver may have more.
-MOST_ERROR_KINDS = 8
+MAX_ERROR_KINDS = 8
 _DATA = {"data_tx": "tx", "data_rx": "rx"}
 
 
@@ -149,5 +149,5 @@ def _nvlink(gpus: t.Mapping[str, t.Mapping[str, int]]) -> dict[str, list[Sample]
             if name in counters:
                 data.append(({"gpu": gpu, "direction": direction}, counters[name] * 1024))
         kinds = sorted(name for name in counters if name.endswith("errors"))
-        errors += [({"gpu": gpu, "kind": kind}, counters[kind]) for kind in kinds[:MOST_ERROR_KINDS]]
+        errors += [({"gpu": gpu, "kind": kind}, counters[kind]) for kind in kinds[:MAX_ERROR_KINDS]]
     return {"mlcluster_nvlink_bytes_total": data, "mlcluster_nvlink_errors_total": errors}

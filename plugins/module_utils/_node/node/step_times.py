@@ -23,8 +23,8 @@ from .job_labels import Job
 
 DIRECTORY = "/dev/shm"  # noqa: S108 only files of the job's user are read there
 # No node has more GPUs, and each is three series.
-MOST_PROCESSES = 16
-MOST_CHARACTERS = 100
+MAX_PROCESSES = 16
+MAX_CHARACTERS = 100
 _TEXT = re.compile(r"(\d{1,15}) (\d{1,12}(?:\.\d{1,9})?)(?: (\d{1,12}(?:\.\d{1,9})?))?\s*", re.ASCII)
 
 
@@ -57,9 +57,9 @@ def read(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> list[
     found = []
     for job in jobs:
         uid = host.uid(job.user)
-        for process in range(MOST_PROCESSES if uid is not None else 0):
+        for process in range(MAX_PROCESSES if uid is not None else 0):
             path = f"{base_path(job.job_id, directory)}.{process}"
-            parsed = parse(host.read_owned(path, uid, MOST_CHARACTERS) or "")
+            parsed = parse(host.read_owned(path, uid, MAX_CHARACTERS) or "")
             if parsed:
                 found.append(StepTimes(job.job_id, process, *parsed))
     return found
@@ -68,5 +68,5 @@ def read(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> list[
 def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
     """Remove the files of a job that has ended; one that remains is small, and its job is no longer shown."""
     with contextlib.suppress(OSError):
-        for process in range(MOST_PROCESSES):
+        for process in range(MAX_PROCESSES):
             host.remove(f"{base_path(job_id, directory)}.{process}")

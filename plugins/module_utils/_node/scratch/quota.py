@@ -87,7 +87,7 @@ def verify(
     slurm: Slurm,
     base: str,
     jobs: t.Sequence[JobDirectory],
-    most: int,
+    maximum: int,
     cancel: bool,
     seconds: float,
 ) -> list[Result]:
@@ -99,14 +99,14 @@ def verify(
     for job in jobs:
         found = usage(base, job, deadline, host.monotonic)
         scope = Scope(device=f"{base}/{job.name}")
-        fields: dict[str, t.Any] = {"expected": most, "found": found.size, "unit": "B", "scope": scope}
+        fields: dict[str, t.Any] = {"expected": maximum, "found": found.size, "unit": "B", "scope": scope}
         largest = max(largest, found.size)
-        if found.size > most:
-            message = f"job {job.job_id} holds {found.size >> 20} MiB of the local disk and may hold {most >> 20}"
+        if found.size > maximum:
+            message = f"job {job.job_id} holds {found.size >> 20} MiB of the local disk and may hold {maximum >> 20}"
             results.append(failed(CHECK, f"{message}; {_notify(slurm, job.job_id, message, cancel)}", **fields))
         elif found.problem:
             results.append(undeterminable(CHECK, f"job {job.job_id}: {found.problem}", **fields))
-    return results or [passed(CHECK, largest, expected=most, unit="B", scope=Scope(device=base))]
+    return results or [passed(CHECK, largest, expected=maximum, unit="B", scope=Scope(device=base))]
 
 
 def _notify(slurm: Slurm, job_id: int, what: str, cancel: bool) -> str:

@@ -18,7 +18,7 @@ from .parse import nodes
 PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
 # Characters of a message that remain beside many ids.
-LEAST_TEXT = 60
+MIN_TEXT = 60
 # The values of expected and found in the proof that a check does not apply.
 NONE = (0, 0)
 # Checks of the domain that Prolog makes for a job: once the job has ended, there is none to prove.
@@ -83,7 +83,7 @@ def _with_more(current: str, blocking: t.Sequence[Result]) -> str:
 
 def shortened(head: str, text: str) -> str:
     """Return a reason of at most ``LONGEST_REASON`` characters, but never cut its ids: the drain would not be ours."""
-    return head + " ".join(printable(text).split())[: max(LEAST_TEXT, LONGEST_REASON - len(head))]
+    return head + " ".join(printable(text).split())[: max(MIN_TEXT, LONGEST_REASON - len(head))]
 
 
 def is_proof(verdict: Result) -> bool:

@@ -30,7 +30,7 @@ ENDPOINT = "http://169.254.169.254"
 ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 TOKEN_SECONDS = 300
 TIMEOUT = 2.0
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 # "Spot Instance interruption notices" and "Scheduled events for your instances" of the same guide.
 SPOT = "spot/instance-action"
 SCHEDULED = "events/maintenance/scheduled"
@@ -97,7 +97,7 @@ def metadata(endpoint: str) -> Get:
         try:
             connection.request(method, f"/latest/{path}", headers=dict(headers))
             answer = connection.getresponse()
-            text = answer.read(MOST_BYTES).decode("utf-8", "replace")
+            text = answer.read(MAX_BYTES).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as exc:
             raise NodeError(f"the instance metadata at {endpoint} do not answer ({exc})") from exc
         finally:

@@ -152,12 +152,12 @@ def fit_problems(plan: Plan) -> tuple[list[str], list[str], dict[str, str]]:
     problems, notes = _node_problems(node, models), _idle(cluster, node, models)
     alone = [model for model in models if model["exclusive"]]
     shared = share(plan, [model for model in models if not model["exclusive"]])
-    least = sum(model["minimum"] for model in alone) + shared
+    needed_nodes = sum(model["minimum"] for model in alone) + shared
     wanted = sum(model["nodes"] for model in alone) + shared
-    if least > cluster["nodes"]:
+    if needed_nodes > cluster["nodes"]:
         problems.append(
-            f"the models need at least {least} nodes and the cluster has {cluster['nodes']}: "
-            f"take {least - cluster['nodes']} away, or run some after others"
+            f"the models need at least {needed_nodes} nodes and the cluster has {cluster['nodes']}: "
+            f"take {needed_nodes - cluster['nodes']} away, or run some after others"
         )
     elif wanted > cluster["nodes"]:
         notes.append(

@@ -54,25 +54,25 @@ DECIDED = {
     "partition": "partition of the cluster",
 }
 # More nodes than any cluster has; the sums go through a list with an entry for each.
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 # All models together: the same list has an entry for each node of each.
-MOST_WANTED = 10 * MOST_NODES
-MOST = 10**9
+MAX_WANTED = 10 * MAX_NODES
+MAX_VALUE = 10**9
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PARTITION = re.compile(r"[\w.+-]+(,[\w.+-]+)*")
 _SCRIPT = re.compile(r"/[^\0\n]*[^/\0\n]")
 
 
 def _positive(value: t.Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_VALUE
 
 
 def _nodes(value: t.Any) -> bool:
-    return _positive(value) and value <= MOST_NODES
+    return _positive(value) and value <= MAX_NODES
 
 
 def _amount(value: t.Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_VALUE
 
 
 def _whole(value: t.Any) -> bool:
@@ -103,8 +103,8 @@ _CLUSTER_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     ),
 }
 _MODEL_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
-    "nodes": (_nodes, f"an integer from 1 to {MOST_NODES}"),
-    "minimum": (_nodes, f"an integer from 1 to {MOST_NODES}"),
+    "nodes": (_nodes, f"an integer from 1 to {MAX_NODES}"),
+    "minimum": (_nodes, f"an integer from 1 to {MAX_NODES}"),
     "gpus_per_node": (_positive, "an integer above 0"),
     "memory_mib_per_node": (_positive, "an integer above 0"),
     "exclusive": (_is_true, "true or false"),
@@ -130,15 +130,15 @@ def problems(plan: t.Any) -> list[str]:
     for index, model in enumerate(models):
         found += _model_problems(index, model, names)
     total = sum(model["nodes"] for model in models if isinstance(model, dict) and _nodes(model.get("nodes")))
-    if total > MOST_WANTED:
-        found.append(f"the models want {total} nodes together: plan at most {MOST_WANTED} at once")
+    if total > MAX_WANTED:
+        found.append(f"the models want {total} nodes together: plan at most {MAX_WANTED} at once")
     return found + _same_scripts([model for model in models if isinstance(model, dict)])
 
 
 def _cluster_problems(cluster: t.Mapping[str, t.Any]) -> list[str]:
     found = _unknown("cluster", cluster, CLUSTER_KEYS)
     if not _nodes(cluster.get("nodes")):
-        found.append(f"cluster.nodes is {cluster.get('nodes')!r}: use the number of nodes, 1 to {MOST_NODES}")
+        found.append(f"cluster.nodes is {cluster.get('nodes')!r}: use the number of nodes, 1 to {MAX_NODES}")
     blocks = cluster.get("blocks", {})
     if not isinstance(blocks, dict) or not all(
         isinstance(name, str) and _positive(size) for name, size in blocks.items()
@@ -154,10 +154,12 @@ def _cluster_problems(cluster: t.Mapping[str, t.Any]) -> list[str]:
         if key in cluster and not check(cluster[key])
     ]
     known = (instance_types.lookup(cluster.get("instance_type")) or {}).get("accelerators") or {}
-    most = known.get("count", 0) if known.get("kind") == "gpu" else 0
+    gpus_of_type = known.get("count", 0) if known.get("kind") == "gpu" else 0
     gpus = cluster.get("gpus_per_node")
-    if instance_types.lookup(cluster.get("instance_type")) and isinstance(gpus, int) and gpus > most:
-        found.append(f"cluster.gpus_per_node is {gpus} and {cluster['instance_type']} has {most}: use at most that")
+    if instance_types.lookup(cluster.get("instance_type")) and isinstance(gpus, int) and gpus > gpus_of_type:
+        found.append(
+            f"cluster.gpus_per_node is {gpus} and {cluster['instance_type']} has {gpus_of_type}: use at most that"
+        )
     return found
 
 

@@ -187,10 +187,10 @@ def _size_problem(
     options: Options, facts: t.Mapping[str, t.Any], chosen: t.Sequence[t.Mapping[str, t.Any]]
 ) -> t.Optional[str]:
     wanted = node_count(options)
-    most = max(min(entry["node_count"], entry["max_nodes"] or entry["node_count"]) for entry in chosen)
-    if wanted <= most:
+    maximum = max(min(entry["node_count"], entry["max_nodes"] or entry["node_count"]) for entry in chosen)
+    if wanted <= maximum:
         return None
-    return f"{wanted} nodes were asked for and partition {_label(chosen)} gives at most {most}: ask for fewer"
+    return f"{wanted} nodes were asked for and partition {_label(chosen)} gives at most {maximum}: ask for fewer"
 
 
 def _gpu_problem(

@@ -41,7 +41,7 @@ SWITCHES = {
     **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
     **dict.fromkeys(("false", "no", "off", "0", "n", "f"), False),
 }
-MOST_TEXT = 80
+MAX_TEXT = 80
 
 
 def coerce(name: str, value: Any) -> Any:
@@ -69,7 +69,7 @@ def type_name(option: Mapping[str, Any]) -> str:
 def described(value: Any) -> str:
     """Return the beginning of a value on one line, and its type."""
     text = " ".join(str(value).split())
-    text = f"{text[:MOST_TEXT]}…" if len(text) > MOST_TEXT else text
+    text = f"{text[:MAX_TEXT]}…" if len(text) > MAX_TEXT else text
     names = (("a boolean", bool), ("a string", str), ("a number", (int, float)), ("a dictionary", Mapping))
     return f"'{text}', {next((name for name, types in names if isinstance(value, types)), 'a list')}"
 
@@ -89,12 +89,12 @@ def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[
         coerced = coerce(expected, value)
         keys = ", ".join(sorted(inner or ()))
         wanted = f"{expected} with {keys}" if keys and expected == "a dictionary" else expected
-        least = option.get("least", 0)
-        is_negative = expected == "an integer" and least < 0 and CHECKS[expected](_opposite(coerced))
+        minimum = option.get("least", 0)
+        is_negative = expected == "an integer" and minimum < 0 and CHECKS[expected](_opposite(coerced))
         if not CHECKS[expected](coerced) and not is_negative:
             yield f"{above}{name} is {described(value)}; use {wanted}"
-        elif expected == "an integer" and coerced < least:
-            yield f"{above}{name} is '{coerced}'; use {expected}, {least} at least"
+        elif expected == "an integer" and coerced < minimum:
+            yield f"{above}{name} is '{coerced}'; use {expected}, {minimum} at least"
         elif inner and expected == "a dictionary":
             for key in sorted(set(map(str, coerced)) - set(inner)):
                 yield f"{above}{name} has the key '{key}', which does not exist; those that do are {keys}"

@@ -39,13 +39,13 @@ def number(text: str | None) -> int | None:
     return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
 
 
-def whole_number(least: int, most: int) -> t.Callable[[str], int]:
+def whole_number(minimum: int, maximum: int) -> t.Callable[[str], int]:
     """Return the type of an option of the command: a number within bounds."""
 
     def convert(text: str) -> int:
         value = int(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {most}")
+        if not minimum <= value <= maximum:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {minimum} to {maximum}")
         return value
 
     # argparse prints this name if the text is not a number.

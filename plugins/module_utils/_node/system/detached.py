@@ -27,8 +27,8 @@ PATIENCE = 600.0
 # Seconds between two checks of the keeper for a caller.
 KEEPER_POLL = 30.0
 READ_POLL = 0.1
-MOST_BYTES = 1 << 20
-MOST_ERRORS = 1 << 16
+MAX_BYTES = 1 << 20
+MAX_ERRORS = 1 << 16
 INPUT, OUTPUT, ERRORS, STATUS, LOCK = "input", "output", "errors", "status", "lock"
 
 
@@ -109,11 +109,11 @@ def read(directory: str, offset: int, seconds: float) -> Seen:
 def _look(directory: str, offset: int, over: bool) -> Seen:
     with open(os.path.join(directory, OUTPUT), "rb") as stream:
         stream.seek(offset)
-        data = stream.read(MOST_BYTES)
-    whole = len(data) == MOST_BYTES or over
+        data = stream.read(MAX_BYTES)
+    whole = len(data) == MAX_BYTES or over
     lines = data if whole else data[: data.rfind(b"\n") + 1]
     # More output than one look returns: a later look reports the end.
-    over = over and len(data) < MOST_BYTES
+    over = over and len(data) < MAX_BYTES
     rc: int | None = None
     errors = ""
     if over:
@@ -123,7 +123,7 @@ def _look(directory: str, offset: int, over: bool) -> Seen:
         ):
             rc = int(status.read())
         with open(os.path.join(directory, ERRORS), "rb") as log:
-            log.seek(max(os.fstat(log.fileno()).st_size - MOST_ERRORS, 0))
+            log.seek(max(os.fstat(log.fileno()).st_size - MAX_ERRORS, 0))
             errors = log.read().decode("utf-8", "replace")
     return Seen(lines.decode("utf-8", "replace"), offset + len(lines), over, rc, errors)
 

@@ -220,17 +220,17 @@ class Host:
         except OSError:
             return None
 
-    def read_owned(self, path: str, uid: int | None, most: int) -> str | None:
+    def read_owned(self, path: str, uid: int | None, max_characters: int) -> str | None:
         """Return the text of a plain file of a user, of at most so many characters; None for any other, and for a link.
 
         For names that other users may have taken: in the directory, users must not be able to rename files of others.
         """
         try:
             with open(path, encoding="utf-8", errors="replace", opener=_open_no_link) as stream:
-                text = stream.read(most + 1) if os.fstat(stream.fileno()).st_uid == uid else None
+                text = stream.read(max_characters + 1) if os.fstat(stream.fileno()).st_uid == uid else None
         except OSError:
             return None
-        return text if text is not None and len(text) <= most else None
+        return text if text is not None and len(text) <= max_characters else None
 
     def read_json(self, path: str) -> t.Any:
         """Return the parsed JSON of a file; None if it is missing, empty or not JSON."""

@@ -17,7 +17,7 @@ from .result import SEVERITIES, Result, Scope, failed, passed, printable, undete
 
 UNREAD = "unread"
 # Most names in one sentence.
-MOST_NAMED = 8
+MAX_NAMED = 8
 _LONGEST_VALUE = 80
 
 Test = t.Callable[[t.Any], bool]
@@ -42,9 +42,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def within(least: float, most: float = math.inf) -> Test:
-    """Return a test for a finite number from ``least`` to ``most``, both included."""
-    return lambda value: is_number(value) and least <= value <= most
+def within(minimum: float, maximum: float = math.inf) -> Test:
+    """Return a test for a finite number from ``minimum`` to ``maximum``, both included."""
+    return lambda value: is_number(value) and minimum <= value <= maximum
 
 
 def above(limit: float) -> Test:
@@ -199,5 +199,5 @@ def _failed(check: str, bad: t.Sequence[Finding], more: t.Mapping[str, t.Any]) -
 def _unknown(findings: t.Sequence[Finding]) -> str:
     if not findings:
         return "there is nothing to judge"
-    rest = f" and {len(findings) - MOST_NAMED} more" if len(findings) > MOST_NAMED else ""
-    return "; ".join(finding.sentence() for finding in findings[:MOST_NAMED]) + rest
+    rest = f" and {len(findings) - MAX_NAMED} more" if len(findings) > MAX_NAMED else ""
+    return "; ".join(finding.sentence() for finding in findings[:MAX_NAMED]) + rest

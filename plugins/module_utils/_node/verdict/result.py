@@ -40,7 +40,7 @@ _TEXT_FIELDS = ("unit", "reason", "message", "hint", "source")
 _RESULT_FIELDS = ("id", "status", "severity", "expected", "found") + _TEXT_FIELDS + ("scope", "seconds")
 _REPORT_FIELDS = ("host", "time", "versions", "results")
 # More than thirty years: a larger value is not a duration, and may be too large for a float.
-_MOST_SECONDS = 1e9
+_MAX_SECONDS = 1e9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -152,7 +152,7 @@ class Result:
         value = self.seconds
         if value is None:
             return
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _MOST_SECONDS:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _MAX_SECONDS:
             _refuse(f"{self.id}: seconds", value, "it must be a number of seconds, zero or more")
 
     def _check_evidence(self) -> None:

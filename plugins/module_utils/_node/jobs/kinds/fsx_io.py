@@ -73,7 +73,7 @@ def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
     ran = host.read_json(posixpath.join(job.results, "ran.json"))
     if not isinstance(ran, dict) or not all(_is_number(ran.get(key)) for key in _RAN):
         return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]
-    least = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
+    minima = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
     ior = host.read_text(posixpath.join(job.results, "ior.json"))
     mdtest = host.read_text(posixpath.join(job.results, "mdtest.out"))
     other = io.ior_problem(ior, len(job.nodes), job.tasks)
@@ -84,7 +84,7 @@ def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
         else result.not_applicable("io.stripes", "no_lustre", message="lfs reported nothing for the directory")
     )
     return [
-        *io.judge_ior(io.ior_figures(ior), least, ran["ior"], other),
+        *io.judge_ior(io.ior_figures(ior), minima, ran["ior"], other),
         io.judge_cache(ran["size"], ran["memory"], len(job.nodes), other),
         io.judge_mdtest(io.mdtest_figures(mdtest), ran["mdtest"], io.mdtest_problem(mdtest, len(job.nodes), job.tasks)),
         striped,

@@ -80,7 +80,7 @@ KIND = Kind(
     accelerator="gpu",
     baseline=True,
     options={
-        "collectives": Option(choices(*COLLECTIVES, least=1), list(COLLECTIVES)),
+        "collectives": Option(choices(*COLLECTIVES, minimum=1), list(COLLECTIVES)),
         **SWEEP,
         "largest": Option(SIZE, ""),
         "layout": Option(choice(*LAYOUTS, "domains"), "all"),

@@ -98,7 +98,7 @@ KIND = Kind(
             0,
             required=True,
         ),
-        "collectives": Option(choices(*COLLECTIVES, least=1), ["all_reduce", "all_gather", "reduce_scatter"]),
+        "collectives": Option(choices(*COLLECTIVES, minimum=1), ["all_reduce", "all_gather", "reduce_scatter"]),
         "launch": Option(
             Type(choice("slurm", "mpi").accepts, "slurm or mpi, as the nccom-test there is takes it"), "slurm"
         ),

@@ -42,7 +42,7 @@ def data_command(work: Work) -> tuple[str, ...]:
     return (work.spec.tools["data_python"], "-m", "mlcluster_data")
 
 
-def most_tasks(wanted: int, configuration: str) -> int:
+def max_tasks(wanted: int, configuration: str) -> int:
     """Return the number of tasks of an array: as requested (0: one for each input), within Slurm's limit. Pure."""
     found = _ARRAY_SIZE.search(configuration)
     largest = int(found.group(1)) if found else 0
@@ -55,8 +55,8 @@ def submit(work: Work, options: t.Sequence[str]) -> int:
     Returns an exit status only if it was not submitted.
     """
     values = work.spec.values
-    most = most_tasks(values["tasks"], work.ask("scontrol", "show", "config"))
-    count = (*data_command(work), "array", values["input"], "--limit", str(values["limit"]), "--tasks", str(most))
+    maximum = max_tasks(values["tasks"], work.ask("scontrol", "show", "config"))
+    count = (*data_command(work), "array", values["input"], "--limit", str(values["limit"]), "--tasks", str(maximum))
     if not isinstance(work, LiveWork):
         work.run(*count)
         return work.run("sbatch", "--array=RANGE", *options, work.spec.script)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 # Numbers up to this never overflow 64 bits in a calculation.
-MOST = 10**15
+MAX_VALUE = 10**15
 DIGITS = 19
 # Processes or threads of one program: more than any EC2 instance has cores.
 WORKERS_MOST = 2048
@@ -41,17 +41,17 @@ def name(text: str) -> str:
     return text
 
 
-def between(least: int, most: int) -> Callable[[str], int]:
-    """Return a type of argument: an integer from ``least`` to ``most``."""
+def between(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a type of argument: an integer from ``minimum`` to ``maximum``."""
 
     def number(text: str) -> int:
         # Python rejects strings of some thousand digits.
-        if not text.isdecimal() or len(text) > DIGITS or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text[:60]} is not an integer from {least} to {most}")
+        if not text.isdecimal() or len(text) > DIGITS or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"{text[:60]} is not an integer from {minimum} to {maximum}")
         return int(text)
 
     return number
 
 
-at_least_one = between(1, MOST)
+at_least_one = between(1, MAX_VALUE)
 workers = between(1, WORKERS_MOST)

@@ -85,9 +85,9 @@ class LoaderConfig:
     on_corrupt: str = "raise"
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("workers", 0), ("prefetch", 1), ("buffer", 1), ("pad_multiple", 1)):
-            if getattr(self, name) < least:
-                raise DataError(f"the loader's {name} is {getattr(self, name)}: it must be {least} or more")
+        for name, minimum in (("batch_size", 1), ("workers", 0), ("prefetch", 1), ("buffer", 1), ("pad_multiple", 1)):
+            if getattr(self, name) < minimum:
+                raise DataError(f"the loader's {name} is {getattr(self, name)}: it must be {minimum} or more")
         for name, allowed in (("uneven", ("pad", "drop")), ("on_corrupt", ("raise", "skip"))):
             if getattr(self, name) not in allowed:
                 raise DataError(f"the loader's {name} is {getattr(self, name)}: it must be {' or '.join(allowed)}")

@@ -58,14 +58,14 @@ class Source:
 class Cache:
     """A cache of shards on the local NVMe; the longest unused ones are removed for new ones."""
 
-    def __init__(self, folder: Path, most: int = 0) -> None:
-        """Keep at most ``most`` bytes (0: nine tenths of the disk). Raises DataError."""
+    def __init__(self, folder: Path, max_bytes: int = 0) -> None:
+        """Keep at most ``max_bytes`` bytes (0: nine tenths of the disk). Raises DataError."""
         try:
             durable.make_directory(folder)
         except OSError as exc:
             raise DataError(f"{folder} cannot keep shards ({exc.strerror}): use a folder on the local disks") from exc
         self.folder = folder
-        self.most = most
+        self.max_bytes = max_bytes
         self.full = False
 
     def path(self, shard: Shard) -> Path:
@@ -105,7 +105,7 @@ class Cache:
 
     def _make_room(self, size: int) -> None:
         disk = os.statvfs(self.folder)
-        most = self.most or int(disk.f_blocks * disk.f_frsize * (1 - LEFT_FREE))
+        max_bytes = self.max_bytes or int(disk.f_blocks * disk.f_frsize * (1 - LEFT_FREE))
         kept = []
         for path in self.folder.iterdir():
             if not _KEPT.fullmatch(path.name):
@@ -115,7 +115,7 @@ class Cache:
                 kept.append((state.st_mtime_ns, state.st_size, path))
         total = sum(one[1] for one in kept)
         for _used, taken, path in sorted(kept):
-            if total + size <= most:
+            if total + size <= max_bytes:
                 return
             # A process that reads it has it open, or fetches it again.
             path.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def spec(inputs: int, tasks: int | None = None, limit: int | None = None) -> str
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("input", type=arguments.path, help="folder with the inputs")
-    count = arguments.between(0, arguments.MOST)
+    count = arguments.between(0, arguments.MAX_VALUE)
     parser.add_argument("--tasks", type=count, help="maximum number of tasks (one for each input)")
     parser.add_argument("--limit", type=count, help="maximum number that run at once")
 

@@ -258,7 +258,7 @@ class InputWork:
 
     def _gathered(self, pool: blocks.Pool) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
         """Yield the documents of one shard at a time; the document that fills a shard is its last."""
-        most = self.job.plan["shard_tokens"]
+        maximum = self.job.plan["shard_tokens"]
         tokens: list[np.ndarray] = []
         counts: list[np.ndarray] = []
         held, end = 0, self.start
@@ -268,13 +268,13 @@ class InputWork:
             begins = np.concatenate(([0], np.cumsum(block.counts)))
             done = 0
             while done < len(block.counts):
-                until = int(np.searchsorted(begins, begins[done] + most - held))
+                until = int(np.searchsorted(begins, begins[done] + maximum - held))
                 until = min(max(until, done + 1), len(block.counts))
                 tokens.append(block.tokens[begins[done] : begins[until]])
                 counts.append(block.counts[done:until])
                 held += int(begins[until] - begins[done])
                 done, end = until, int(block.ends[until - 1])
-                if held >= most:
+                if held >= maximum:
                     yield np.concatenate(tokens), np.concatenate(counts), end
                     tokens, counts, held = [], [], 0
         if held:
@@ -389,7 +389,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokens in a shard, which are held in memory (16 Mi)",
     )
     add("--spool", default=os.environ.get("MLCLUSTER_SPOOL", ""), help="fast local folder to write shards to first")
-    add("--task", type=arguments.between(0, arguments.MOST), help="index of this task (else SLURM_ARRAY_TASK_ID)")
+    add("--task", type=arguments.between(0, arguments.MAX_VALUE), help="index of this task (else SLURM_ARRAY_TASK_ID)")
     add("--tasks", type=arguments.at_least_one, help="number of tasks (else SLURM_ARRAY_TASK_COUNT)")
     add("--processes", type=arguments.workers, default=cores(), help="processes to encode with (the task's cores)")
     add("--on-bad", choices=ON_BAD, default="fail", help="policy for text that is not UTF-8 or JSON (fail)")

@@ -41,12 +41,12 @@ def sample_name(number: int) -> str:
 
 def sample_numbers(at: int, documents: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the numbers of samples of input ``at``, int64 [n]. Raises DataError if they need more bits."""
-    for what, most, bits in (
+    for what, maximum, bits in (
         ("inputs", at, INPUT_BITS),
         ("documents in an input", documents.max(initial=0), DOCUMENT_BITS),
         ("rows in a document", rows.max(initial=0), ROW_BITS),
     ):
-        if most >= 1 << bits:
+        if maximum >= 1 << bits:
             raise DataError(f"there are more than {1 << bits} {what}: divide the text into more inputs or documents")
     head = np.int64(at) << np.int64(DOCUMENT_BITS + ROW_BITS)
     return head | (documents.astype(np.int64) << ROW_BITS) | rows.astype(np.int64)

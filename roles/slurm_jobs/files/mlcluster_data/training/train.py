@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model-name", type=arguments.name, default="model", help="name of the files (%(default)s)")
     add("--batch-size", type=arguments.at_least_one, default=32, help="samples of a rank in a step (%(default)s)")
     add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
-    add("--warmup-steps", type=arguments.between(0, arguments.MOST), default=100,
+    add("--warmup-steps", type=arguments.between(0, arguments.MAX_VALUE), default=100,
         help="steps in which the rate rises to it (%(default)s)")  # fmt: skip
     add("--epochs", type=arguments.at_least_one, default=1, help="number of epochs (%(default)s)")
     add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",

@@ -132,11 +132,11 @@ def test_unusual_node_names_are_shown(name):
 
 
 def test_surplus_verdicts_are_reported_and_not_drawn():
-    entries = [scene.verdict(f"check.number_{number}") for number in range(model.MOST_VERDICTS + 5)]
+    entries = [scene.verdict(f"check.number_{number}") for number in range(model.MAX_VERDICTS + 5)]
     document = model.build([scene.node("a", *entries)], scene.TIME)
     left = 5 + len(scene.others(*entries))
     # One for the cut, one for the missing subjects.
-    assert len(document["nodes"][0]["results"]) == model.MOST_VERDICTS + 2
+    assert len(document["nodes"][0]["results"]) == model.MAX_VERDICTS + 2
     assert any(problem["text"].startswith(f"{left} more verdicts than") for problem in document["problems"])
 
 

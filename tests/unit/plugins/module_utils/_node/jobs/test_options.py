@@ -110,7 +110,7 @@ def test_place_in_s3_has_no_character_special_to_shell(url, sound):
 
 
 def test_choices_are_of_their_words_and_as_many_as_asked():
-    some = options.choices("a", "b", least=1)
+    some = options.choices("a", "b", minimum=1)
     assert [some.accepts(value) for value in (["a"], ["b", "a"], [], ["c"], "a")] == [True, True, False, False, False]
     assert (some.wanted, options.choice("a", "b").wanted) == ("a list of a, b", "one of a, b")
     assert options.choices("a", wanted="a list of letters").wanted == "a list of letters"

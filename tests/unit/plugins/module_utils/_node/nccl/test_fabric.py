@@ -16,7 +16,7 @@ from tests.unit.fakes.fake_nccl_output import FOUR, Plan, header, log, only, out
 
 HOSTS = Plan().hosts
 # The largest message of the plan, and the least that each of four nodes has to send of it.
-LARGEST, LEAST = 1 << 30, 1 << 28
+LARGEST, MINIMUM = 1 << 30, 1 << 28
 
 
 def run_of(lines):
@@ -33,14 +33,14 @@ def counted(sent, hosts=HOSTS, first=None, **fields):
 
 def test_counters_carry_share_of_largest_message():
     assert run_of(output()).rows[-1].size == LARGEST
-    assert counted(LEAST).status == "pass"
-    idle = counted(LEAST - 1)
-    assert (idle.status, idle.expected, idle.found) == ("fail", LEAST, dict.fromkeys(HOSTS, LEAST - 1))
+    assert counted(MINIMUM).status == "pass"
+    idle = counted(MINIMUM - 1)
+    assert (idle.status, idle.expected, idle.found) == ("fail", MINIMUM, dict.fromkeys(HOSTS, MINIMUM - 1))
 
 
 @pytest.mark.parametrize(("hosts", "first"), [(HOSTS[:3], HOSTS), (HOSTS, HOSTS[1:]), (HOSTS[:3], HOSTS[:3])])
 def test_counters_of_each_host_on_both_sides(hosts, first):
-    result = counted(LEAST, hosts, first)
+    result = counted(MINIMUM, hosts, first)
     assert (result.status, result.reason) == ("undeterminable", "counters_missing")
 
 
@@ -193,9 +193,9 @@ def test_other_network_counts_between_nodes(hosts, nodes, message):
 
 def test_share_of_message_by_nodes():
     run = run_of(output())
-    assert [fabric._least(run, nodes) for nodes in (0, 1, 4)] == [LARGEST, LARGEST, LEAST]
+    assert [fabric._minimum_bytes(run, nodes) for nodes in (0, 1, 4)] == [LARGEST, LARGEST, MINIMUM]
     run.rows.clear()
-    assert fabric._least(run, 1) == 0
+    assert fabric._minimum_bytes(run, 1) == 0
 
 
 def test_one_byte_is_least_without_known_share():

@@ -137,8 +137,8 @@ def test_torn_line_of_journal_is_skipped(tmp_path):
 
 def test_journal_is_bounded(tmp_path):
     head = Head(tmp_path)
-    heal.write_journal(head, [Event(float(at), "n1", "reset", (), "") for at in range(heal.MOST_LINES + 5)])
-    assert [len(heal.read_journal(head)), heal.read_journal(head)[0].at] == [heal.MOST_LINES, 5.0]
+    heal.write_journal(head, [Event(float(at), "n1", "reset", (), "") for at in range(heal.MAX_LINES + 5)])
+    assert [len(heal.read_journal(head)), heal.read_journal(head)[0].at] == [heal.MAX_LINES, 5.0]
 
 
 @pytest.mark.parametrize(("setting", "action"), [("RebootProgram", "reboot"), ("SuspendProgram", "replace")])

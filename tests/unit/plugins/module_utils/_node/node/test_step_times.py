@@ -49,7 +49,7 @@ def test_files_of_job_and_its_user_are_read(tmp_path):
     put(tmp_path, 0)
     put(tmp_path, 3, "6 3.5")
     put(tmp_path, 1, "no times")
-    put(tmp_path, step_times.MOST_PROCESSES)
+    put(tmp_path, step_times.MAX_PROCESSES)
     put(tmp_path, 0, job=8)
     found = step_times.read(Host(), [Job(7, ME, (0,))], str(tmp_path))
     assert found == [StepTimes(7, 0, 5, 2.5, 1.0), StepTimes(7, 3, 6, 3.5)]

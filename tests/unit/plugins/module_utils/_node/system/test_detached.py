@@ -112,6 +112,6 @@ def test_only_directories_of_ours_are_removed(start, tmp_path):
 
 
 def test_much_output_comes_in_pieces(start, monkeypatch):
-    monkeypatch.setattr(detached, "MOST_BYTES", 10)
+    monkeypatch.setattr(detached, "MAX_BYTES", 10)
     text, end = to_the_end(start("print('0123456789' * 3)"))
     assert (text, end.rc) == ("0123456789" * 3 + "\n", 0)

@@ -8,8 +8,8 @@ import math
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.evidence import (
+    MAX_NAMED,
     MISSING,
-    MOST_NAMED,
     UNREAD,
     Field,
     Subject,
@@ -102,11 +102,11 @@ def test_field_that_does_not_apply_is_not_evidence():
 
 
 def test_long_list_is_shortened():
-    names = [subject(f"gpu{number}", state=None) for number in range(MOST_NAMED + 2)]
+    names = [subject(f"gpu{number}", state=None) for number in range(MAX_NAMED + 2)]
     message = decide("a.b", BOTH, names, "x").message
-    assert message.count("state is missing") == MOST_NAMED == 8
+    assert message.count("state is missing") == MAX_NAMED == 8
     assert message.endswith(" and 2 more")
-    assert not decide("a.b", BOTH, names[:MOST_NAMED], "x").message.endswith("more")
+    assert not decide("a.b", BOTH, names[:MAX_NAMED], "x").message.endswith("more")
 
 
 def test_first_unknown_field_gives_reason_and_hint():

@@ -63,7 +63,7 @@ def test_script_submits_itself_with_task_for_each_input(start, tmp_path, options
     ],
 )
 def test_array_has_at_most_as_many_tasks_as_slurm_allows(wanted, largest, most):
-    assert preprocess.most_tasks(wanted, f"MaxArrayJobs = 5\nMaxArraySize            = {largest}\n") == most
+    assert preprocess.max_tasks(wanted, f"MaxArrayJobs = 5\nMaxArraySize            = {largest}\n") == most
 
 
 def test_missing_inputs_are_reported_and_nothing_is_submitted(start, tmp_path):
