@@ -110,6 +110,21 @@ def test_sum_is_kept_of_file_older_than_two_seconds(server, tmp_path, monkeypatc
     assert list(json.loads((source / backup.SUMS).read_text())) == kept
 
 
+def test_sum_of_file_changed_right_before_a_long_read_is_not_kept(server, tmp_path, monkeypatch):
+    """It may change again during the read, within the resolution of its times; at the end of the read it is old."""
+    source = write(tmp_path / "source", a=b"one")
+    clock, measure = [(source / "a").stat().st_ctime_ns + 1], s3.measure
+
+    def long(path, wanted):
+        clock[0] += 10**10
+        return measure(path, wanted)
+
+    monkeypatch.setattr(backup.time, "time_ns", lambda: clock[0])
+    monkeypatch.setattr(s3, "measure", long)
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert json.loads((source / backup.SUMS).read_text()) == {}
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 5}', '{"a": [1, 2, 3, 4]}', '{"a": null}'])
 def test_damaged_sums_are_made_anew(source, server, settled, text):
     (source / backup.SUMS).write_text(text)
@@ -429,6 +444,28 @@ def test_flipped_bit_of_a_checkpoint_is_never_sent(server, tmp_path, settled, mo
         assert (tmp_path / "back" / place.name / "data").read_bytes() == b"weights"
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_flipped_bit_of_any_file_is_not_sent(source, server, tmp_path, settled, monkeypatch, is_lost):
+    """Its object is to be sent again, but its times are those of the last run and its content is not."""
+    assert backup.Backup(source, server.prefix()).push().ok
+    if is_lost:
+        server.client.delete_object(Bucket=BUCKET, Key="run/a")
+    else:
+        send_in_one_part(server, "run/a", b"one")
+    states = {path.stat().st_ino: backup.Signature.of(path.stat()) for path in source.rglob("*") if path.is_file()}
+    turn(source / "a")
+    monkeypatch.setattr(backup.Signature, "of", lambda state: states[state.st_ino])
+    report = backup.Backup(source, server.prefix()).push()
+    (problem,) = report.problems
+    assert problem.startswith(f"{source}/a has other content than at the last backup, but the same times")
+    assert report.copied == []
+    assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+    assert (tmp_path / "back" / "a").exists() is not is_lost
+    if not is_lost:
+        assert (tmp_path / "back" / "a").read_bytes() == b"one"
+    assert backup.Backup(source, server.prefix()).push(rehash=True).copied == ["a"]
+
+
 def test_object_copied_by_others_stays_listed(server, tmp_path):
     """As in a bucket that was moved: retention has removed the file here, and the object is as it was."""
     source = tmp_path / "source"
@@ -471,10 +508,10 @@ def test_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pau
 def test_files_sent_before_interruption_are_not_sent_again(source, server, monkeypatch):
     original = s3.Prefix.put_file
 
-    def interrupted(self, name, path, parts=None):
+    def interrupted(self, name, *rest):
         if name == "sub/b":
             raise KeyboardInterrupt
-        return original(self, name, path, parts)
+        return original(self, name, *rest)
 
     monkeypatch.setattr(s3.Prefix, "put_file", interrupted)
     with pytest.raises(KeyboardInterrupt):

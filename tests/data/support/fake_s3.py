@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import os
 import types
+import urllib.parse
 from collections.abc import Iterator
 
 import boto3
@@ -28,7 +30,18 @@ class Server:
         self.client.create_bucket(Bucket=BUCKET)
 
     def prefix(self, below: str = "run", **options) -> s3.Prefix:
-        return s3.Prefix(f"s3://{BUCKET}/{below}", **options)
+        prefix = s3.Prefix(f"s3://{BUCKET}/{below}", **options)
+        prefix._client.meta.events.register("before-send.s3.CompleteMultipartUpload", self._if_match)
+        return prefix
+
+    def _if_match(self, request, **_kwargs):
+        """Refuse the end of an upload over another object, as S3 does and moto does not."""
+        wanted = request.headers.get("If-Match")
+        key = urllib.parse.unquote(urllib.parse.urlsplit(request.url).path).removeprefix(f"/{BUCKET}/")
+        there = self.client.list_objects_v2(Bucket=BUCKET, Prefix=key).get("Contents", [])
+        if wanted is None or [entry["ETag"] for entry in there if entry["Key"] == key] == [os.fsdecode(wanted)]:
+            return None
+        return _refusal(request, 412, "PreconditionFailed")
 
     def empty(self) -> None:
         for entry in self.client.list_objects_v2(Bucket=BUCKET).get("Contents", []):
@@ -87,6 +100,10 @@ class Unwell:
             return None
         self.left -= 1
         status, code = self.answer
-        body = f"<Error><Code>{code}</Code><Message>Please reduce your request rate.</Message></Error>".encode()
-        raw = types.SimpleNamespace(stream=lambda: iter([body]), read=lambda: body)
-        return botocore.awsrequest.AWSResponse(request.url, status, {"Content-Type": "application/xml"}, raw)
+        return _refusal(request, status, code)
+
+
+def _refusal(request, status: int, code: str) -> botocore.awsrequest.AWSResponse:
+    body = f"<Error><Code>{code}</Code><Message>Please reduce your request rate.</Message></Error>".encode()
+    raw = types.SimpleNamespace(stream=lambda: iter([body]), read=lambda: body)
+    return botocore.awsrequest.AWSResponse(request.url, status, {"Content-Type": "application/xml"}, raw)

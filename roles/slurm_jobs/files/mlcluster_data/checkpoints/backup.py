@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import typing as t
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from ..cli import arguments
@@ -36,7 +36,7 @@ from ..locks.directory import STAGE_NAME as STAGE_LOCK
 from ..locks.directory import TRAIN_NAME as TRAIN_LOCK
 from ..locks.directory import Lock, LockedError, check_below, only_writer
 from . import directory as checkpoint_store
-from .backup_order import checkpoint_of, places, rounds, sound
+from .backup_order import checkpoint_of, current, merged, places, rounds, sound
 from .directory import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
 
 LOGGER = logging.getLogger("mlcluster.data")
@@ -50,6 +50,7 @@ _PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
 _LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
 # Other runs may write the same manifest between our read and our write.
 MANIFEST_TRIES = 20
+AGAIN = ": wait for the end of the other backup, and back up again"
 
 
 class BackupError(DataError):
@@ -73,6 +74,11 @@ class Copy:
     def object_name(self, name: str) -> str:
         """Return the name of the object of the file ``name``."""
         return self.key or name
+
+    def is_current(self, name: str, objects: Mapping[str, s3.Remote]) -> bool:
+        """Return whether the object of the file ``name`` has this entity tag."""
+        key = self.object_name(name)
+        return key in objects and objects[key].etag == self.etag
 
     @property
     def sum(self) -> FileSum:
@@ -202,6 +208,8 @@ class Backup:
         # The folder of each checkpoint in the bucket, and its copies that no manifest has yet.
         self._places: dict[str, str] = {}
         self._waiting: dict[str, dict[str, Copy]] = {}
+        # Whether objects are only replaced if no other program wrote them meanwhile.
+        self._has_conditions = True
 
     def push(self, rehash: bool = False) -> Report:
         """Copy new and changed files. ``rehash`` reads every file again instead of trusting size and time of change.
@@ -216,10 +224,9 @@ class Backup:
         with self._locked():
             copies = self.manifest()
             there = self.prefix.list()
-            self._places = places(self.directory, names, self.prefix, there)
+            self._places = places(self.directory, names, self.prefix, there, self._listed)
             sums = {} if rehash else self._sums()
-            etags = {key: remote.etag for key, remote in there.items()}
-            proved = {name: of for name, of in copies.items() if etags.get(of.object_name(name)) == of.etag}
+            proved = {name: of for name, of in copies.items() if of.is_current(name, there)}
             gone = {name: of for name, of in copies.items() if not os.path.lexists(self.directory / name)}
             proved |= self._copied_by_others(_without(gone, proved), there)
             missing = _without(copies, proved)
@@ -352,7 +359,7 @@ class Backup:
         ]
 
     def _push_or_gone(
-        self, name: str, there: Container[str], proved: dict[str, Copy], sums: dict[str, list[t.Any]]
+        self, name: str, there: Mapping[str, s3.Remote], proved: dict[str, Copy], sums: dict[str, list[t.Any]]
     ) -> str:
         # Retention may remove a file meanwhile; nothing may be missing after a restore.
         try:
@@ -360,16 +367,22 @@ class Backup:
         except FileNotFoundError:
             return "gone"
 
-    def _push(self, name: str, there: Container[str], proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
+    def _push(
+        self, name: str, there: Mapping[str, s3.Remote], proved: dict[str, Copy], sums: dict[str, list[t.Any]]
+    ) -> str:
         path = self.directory / name
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
+        # Before its content is read: a file that changes again within the resolution of its times looks unchanged.
+        looked = time.time_ns()
         state = path.stat()
         # Also the inode's time of change: tar, rsync and other programs can reset that of the content.
         signature = list(dataclasses.astuple(Signature.of(state)))
         parts = None
         known = sums.get(name)
-        if known and known[:4] == signature:
+        if known and known[:4] != signature:
+            known = None
+        if known:
             found = FileSum(state.st_size, known[4])
         else:
             parts = s3.measure(path, self.prefix.part)
@@ -389,7 +402,12 @@ class Backup:
             # The sum of an earlier run does not show a bit that a failing disk has flipped since.
             parts = parts or s3.measure(path, self.prefix.part)
             self._refuse_damaged(name, path, parts.whole)
-            found, etag = self.prefix.put_file(object_name, path, parts)
+            if known and parts.whole != found:
+                raise BackupError(
+                    f"{path} has other content than at the last backup, but the same times, as from a failing disk: it "
+                    "was not sent; get it back, or send it as it is with --rehash"
+                )
+            found, etag = self._send(object_name, path, parts, there)
             with self._guard:
                 self.report.bytes += found.size
             result = "copied"
@@ -397,9 +415,27 @@ class Backup:
         with self._guard:
             copy = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns, key)
             self._record(name, folder, copy, proved)
-            if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
+            if looked - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
                 sums[name] = [*signature, found.sha256]
         return result
+
+    def _send(
+        self, object_name: str, path: Path, parts: s3.Parts, there: Mapping[str, s3.Remote]
+    ) -> tuple[FileSum, str]:
+        """Send a file; never replace an object that another program wrote after this one listed the bucket."""
+        if self._has_conditions:
+            only = s3.having(there[object_name].etag) if object_name in there else s3.MISSING
+            try:
+                return self.prefix.put_file(object_name, path, parts, only)
+            except s3.ConditionError as exc:
+                self._warn_unconditional(exc)
+        return self.prefix.put_file(object_name, path, parts)
+
+    def _warn_unconditional(self, lack: object) -> None:
+        with self._guard:
+            is_first, self._has_conditions = self._has_conditions, False
+        if is_first:
+            LOGGER.warning("%s: check that no other backup writes at the same time (%s)", self.prefix.url, lack)
 
     def _refuse_damaged(self, name: str, path: Path, found: FileSum) -> None:
         if self._listed.get(name, found) != found:
@@ -466,23 +502,34 @@ class Backup:
         """Add the changes of this run to the manifest, and keep those that another run wrote meanwhile."""
         if proved == before:
             return
-        changed = {name: of for name, of in proved.items() if before.get(name) != of}
         for _try in range(MANIFEST_TRIES):
             found = self.prefix.get_tagged(MANIFEST)
             now = self._parsed(found[0]) if found else {}
-            kept = {name: of for name, of in now.items() if name in proved or of != before.get(name)}
-            files = {name: dataclasses.asdict(of) for name, of in sorted({**kept, **changed}.items())}
+            # After the manifest was read: who replaces an object later, replaces its entry later, too.
+            listed, replaced = current(before, proved, self.prefix.list())
+            files = {name: dataclasses.asdict(of) for name, of in sorted(merged(before, listed, now).items())}
             text = json.dumps({"schema": SCHEMA, "files": files}).encode()
-            try:
-                if self.prefix.replace(MANIFEST, text, found[1]) if found else self.prefix.create(MANIFEST, text):
-                    return
-            except s3.ConditionError as exc:
-                LOGGER.warning("%s: check that no other backup writes at the same time (%s)", self.prefix.url, exc)
-                self.prefix.put(MANIFEST, text)
+            if self._write_manifest(text, found[1] if found else None):
+                urls = (self.prefix.url_of(proved[name].object_name(name)) for name in replaced)
+                self.report.problems += [
+                    f"{url} was replaced by another program after it was sent{AGAIN}" for url in urls
+                ]
                 return
         raise BackupError(
             f"{self.prefix.url_of(MANIFEST)} was changed by others {MANIFEST_TRIES} times in a row: back up again"
         )
+
+    def _write_manifest(self, text: bytes, etag: str | None) -> bool:
+        """Write the manifest if it still has this entity tag (None: if it is still missing); return whether it did."""
+        try:
+            made = self.prefix.create(MANIFEST, text)
+            if made and etag:
+                self._warn_unconditional("the server ignores If-None-Match")
+            return bool(made or (etag and self.prefix.replace(MANIFEST, text, etag)))
+        except s3.ConditionError as exc:
+            self._warn_unconditional(exc)
+            self.prefix.put(MANIFEST, text)
+            return True
 
     def _sums(self) -> dict[str, list[t.Any]]:
         # The file only saves time, so an unusable one is replaced.

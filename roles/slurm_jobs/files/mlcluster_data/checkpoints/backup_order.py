@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Container, Iterable
+import typing as t
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from ..files import durable, s3
 from ..files.durable import FileSum
 from . import directory as checkpoint_store
 from .directory import COMPLETE, LATEST, DirectoryStore, StoreError, TornError
+
+
+class Listed(t.Protocol):
+    """A file in the manifest of a backup."""
+
+    @property
+    def sum(self) -> FileSum:
+        """Size and SHA-256."""
+
+    def is_current(self, name: str, objects: Mapping[str, s3.Remote]) -> bool:
+        """Return whether the object of the file ``name`` still has the entity tag of the manifest."""
+
+
+Files = dict[str, t.Any]
 
 
 def rounds(names: Iterable[str]) -> list[list[str]]:
@@ -25,24 +40,98 @@ def rounds(names: Iterable[str]) -> list[list[str]]:
     return order
 
 
-def places(directory: Path, names: Iterable[str], prefix: s3.Prefix, objects: Container[str]) -> dict[str, str]:
+def places(
+    directory: Path,
+    names: Iterable[str],
+    prefix: s3.Prefix,
+    objects: Mapping[str, s3.Remote],
+    listed: Mapping[str, FileSum],
+) -> dict[str, str]:
     """Return the folder in the bucket for each checkpoint among the names, by its own folder. Raises OSError, S3Error.
 
-    A folder in the bucket gets the manifest of one checkpoint only: sending another one over it would leave neither if
-    it is cut short. The other one gets a folder beside it, with digits of its manifest in the name.
+    A folder in the bucket gets files of one checkpoint only: sending another one over it would leave neither if it is
+    cut short, and another program may be sending that one just now. The other one gets a folder beside it, with digits
+    of its manifest in the name, so that all who write there write the same. ``listed``: the sums of the files.
     """
     found = {}
     for name in rounds(names)[1]:
         folder = str(PurePosixPath(name).parent)
         if checkpoint_store.step_of(PurePosixPath(folder).name) is None:
             continue
-        # Retention may remove it meanwhile.
+        # Retention may remove it meanwhile. Its remaining files must not go to the folder of another one.
+        found[folder] = f"{folder}.gone.again"
         with contextlib.suppress(FileNotFoundError):
             manifest = durable.read(directory / name)
-            taken = name in objects and prefix.get(name) != manifest
+            if name in objects:
+                taken = prefix.get(name) != manifest
+            else:
+                taken = _has_other_files(directory, folder, prefix, objects, listed)
             again = f".{hashlib.sha256(manifest).hexdigest()[:16]}.again" if taken else ""
             found[folder] = f"{folder}{again}"
     return found
+
+
+def _has_other_files(
+    directory: Path, folder: str, prefix: s3.Prefix, objects: Mapping[str, s3.Remote], listed: Mapping[str, FileSum]
+) -> bool:
+    """Return whether a folder without a manifest has objects that are not proved to be the files of a checkpoint."""
+    ours = [name for name in listed if name.startswith(f"{folder}/") and name in objects]
+    return any(
+        objects[name].size != listed[name].size
+        or prefix.holding(name, s3.measure(directory / name, prefix.part)) is None
+        for name in ours
+    )
+
+
+def current(before: Files, proved: Files, objects: Mapping[str, s3.Remote]) -> tuple[Files, list[str]]:
+    """Return the files that may be listed now that the objects are these, and those that another program replaced.
+
+    A file is replaced after it was sent. A checkpoint with such a file is not listed, but the earlier one of its name.
+    """
+    replaced = sorted(
+        name for name, of in proved.items() if before.get(name) != of and not of.is_current(name, objects)
+    )
+    folders = _folders(before, proved)
+    found = dict(proved)
+    for name in replaced:
+        folder = checkpoint_of(name, folders)
+        for other in [other for other in {**before, **proved} if other == name or _is_in(other, folder)]:
+            found.pop(other, None)
+            if other in before and before[other].is_current(other, objects):
+                found[other] = before[other]
+    return found, replaced
+
+
+def merged(before: Files, proved: Files, now: Files) -> Files:
+    """Return the files of the new manifest: the changes since ``before``, and those that others wrote meanwhile.
+
+    Of two checkpoints of one name, the files of one are listed: of the one that this run sent, else of the others'.
+    """
+    changed = {name: of for name, of in proved.items() if before.get(name) != of}
+    kept = {name: of for name, of in now.items() if name in proved or of != before.get(name)}
+    found = {**kept, **changed}
+    for folder in _folders(before, proved, now):
+        sums = [_sum(files.get(f"{folder}/{COMPLETE}")) for files in (before, proved, now)]
+        is_ours, is_theirs = (of not in (None, sums[0]) for of in sums[1:])
+        if sums[1] != sums[2] and (is_ours or is_theirs):
+            whole = proved if is_ours else now
+            found = {name: of for name, of in found.items() if not _is_in(name, folder)}
+            found |= {name: of for name, of in whole.items() if _is_in(name, folder)}
+    return found
+
+
+def _sum(copy: Listed | None) -> FileSum | None:
+    return copy.sum if copy else None
+
+
+def _folders(*lists: Files) -> set[str]:
+    """Return the folders of the checkpoints in lists of files."""
+    wholes = {PurePosixPath(name) for files in lists for name in files if PurePosixPath(name).name == COMPLETE}
+    return {str(whole.parent) for whole in wholes if checkpoint_store.step_of(whole.parent.name) is not None}
+
+
+def _is_in(name: str, folder: str) -> bool:
+    return bool(folder) and name.startswith(f"{folder}/")
 
 
 def checkpoint_of(name: str, folders: Container[str]) -> str:

@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import typing as t
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import DataError
@@ -29,6 +29,9 @@ PART_SIZE_LEAST = 5 << 20
 # An object is deleted with up to 999 others in one request (Amazon S3 API, DeleteObjects).
 DELETE_MOST = 1000
 ATTEMPTS = 8
+# The condition of a write that never replaces an object; having() is that of a write that replaces a known one.
+MISSING = {"IfNoneMatch": "*"}
+_UNKNOWN = ("NotImplemented", "501")
 _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 
 
@@ -42,6 +45,14 @@ class AbsentError(S3Error):
 
 class ConditionError(S3Error):
     """Conditional writes are unsupported here; the message names what lacks them."""
+
+
+class ConflictError(S3Error):
+    """The object is not as the condition of the write wanted it: another program wrote it."""
+
+
+# Error codes of a refused condition. 409: another process wrote at the same moment. 404: the object to replace is gone.
+_REFUSED = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,20 +129,36 @@ class Prefix:
         """Return the URL of one object, for people."""
         return f"{self.url}/{name}"
 
-    def put_file(self, name: str, path: Path, parts: Parts | None = None) -> tuple[FileSum, str]:
+    def put_file(
+        self, name: str, path: Path, parts: Parts | None = None, only: Mapping[str, str] | None = None
+    ) -> tuple[FileSum, str]:
         """Send a file; return its sum and the object's entity tag once S3 has confirmed the checksum of every part.
 
         ``parts``: the result of measure() if the file was read already. A file that changes meanwhile is an error.
+        ``only``: the condition of the write, MISSING or having(). Raises ConflictError if the object is neither as
+        wanted nor this file already, and ConditionError where conditions are unsupported.
         """
+        found = parts
         try:
-            found = parts or measure(path, self.part)
+            found = found or measure(path, self.part)
             if len(found.digests) <= 1:
                 content = path.read_bytes()
                 if len(content) != found.whole.size or hashlib.sha256(content).hexdigest() != found.whole.sha256:
                     raise S3Error(f"{path} changed while it was read: send it again once no program writes to it")
-                return found.whole, self._put(name, content)
-            return found.whole, self._put_parts(name, path, found)
+                return found.whole, self._put(name, content, only or {})
+            return found.whole, self._put_parts(name, path, found, only or {})
         except self._failures as exc:
+            if only and found and _code(exc) in _REFUSED:
+                # A request may have arrived although its answer did not, and another program may send the same file.
+                etag = self.holding(name, found)
+                if etag is None:
+                    raise ConflictError(
+                        f"{self.url_of(name)} was written by another program meanwhile, so {path} was not sent over "
+                        "it: wait for the end of the other program, and send it again"
+                    ) from exc
+                return found.whole, etag
+            if only and _code(exc) in _UNKNOWN:
+                raise ConditionError("the server has no conditional writes") from exc
             raise S3Error(f"{path} could not be sent to {self.url_of(name)}: {durable.reason(exc)}") from exc
 
     def holding(self, name: str, parts: Parts) -> str | None:
@@ -155,7 +182,7 @@ class Prefix:
     def put(self, name: str, content: bytes) -> str:
         """Send bytes; return the object's entity tag."""
         try:
-            return self._put(name, content)
+            return self._put(name, content, {})
         except self._failures as exc:
             raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
 
@@ -164,14 +191,14 @@ class Prefix:
 
         Raises ConditionError too.
         """
-        return self._put_if(name, content, {"IfNoneMatch": "*"})
+        return self._put_if(name, content, MISSING)
 
     def replace(self, name: str, content: bytes, etag: str) -> str | None:
         """Replace a small object with this entity tag; return the new tag, None if it has another or is missing.
 
         Raises ConditionError too.
         """
-        return self._put_if(name, content, {"IfMatch": etag})
+        return self._put_if(name, content, having(etag))
 
     def get_tagged(self, name: str) -> tuple[bytes, str] | None:
         """Return the content of a small object and its entity tag; None if it is missing."""
@@ -238,27 +265,31 @@ class Prefix:
         except self._failures as exc:
             raise S3Error(f"objects below {self.url} could not be deleted: {durable.reason(exc)}") from exc
 
-    def _put_if(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
-        known = self._client.meta.service_model.operation_model("PutObject").input_shape.members
-        if not set(condition) <= set(known):
-            raise ConditionError("this boto3 has no conditional writes, which came with 1.35.69")
+    def _put_if(self, name: str, content: bytes, condition: Mapping[str, str]) -> str | None:
+        self._need("PutObject", condition)
         try:
             done = self._client.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=content, **condition)
             return str(done["ETag"])
         except self._failures as exc:
             code = _code(exc)
-            # 409: another process wrote at the same moment. 404: the object to replace is missing.
-            if code in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"):
+            if code in _REFUSED:
                 return None
-            if code in ("NotImplemented", "501"):
+            if code in _UNKNOWN:
                 raise ConditionError("the server has no conditional writes") from exc
             raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
 
-    def _put(self, name: str, content: bytes) -> str:
+    def _need(self, operation: str, condition: Mapping[str, str]) -> None:
+        """Raise ConditionError if this boto3 does not know a condition of an operation."""
+        known = self._client.meta.service_model.operation_model(operation).input_shape.members
+        if not set(condition) <= set(known):
+            raise ConditionError("this boto3 has no conditional writes, which came with 1.35.69")
+
+    def _put(self, name: str, content: bytes, only: Mapping[str, str]) -> str:
+        self._need("PutObject", only)
         checksum = _b64(hashlib.sha256(content).digest())
         done = self._client.put_object(
             Bucket=self.bucket, Key=self.prefix + name, Body=content, ChecksumAlgorithm="SHA256",
-            ChecksumSHA256=checksum,
+            ChecksumSHA256=checksum, **only,
         )  # fmt: skip
         self._confirm(name, done, checksum)
         return str(done["ETag"])
@@ -270,7 +301,8 @@ class Prefix:
                 f"{done.get('ChecksumSHA256')}): nothing proves that it arrived, so use a server that checks"
             )
 
-    def _put_parts(self, name: str, path: Path, parts: Parts) -> str:
+    def _put_parts(self, name: str, path: Path, parts: Parts, only: Mapping[str, str]) -> str:
+        self._need("CompleteMultipartUpload", only)
         where = {"Bucket": self.bucket, "Key": self.prefix + name}
         upload = self._client.create_multipart_upload(**where, ChecksumAlgorithm="SHA256")["UploadId"]
         try:
@@ -281,7 +313,9 @@ class Prefix:
                         range(len(parts.digests)),
                     )
                 )
-            done = self._client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": sent})
+            done = self._client.complete_multipart_upload(
+                **where, UploadId=upload, MultipartUpload={"Parts": sent}, **only
+            )
             return str(done["ETag"])
         except BaseException:
             # The parts of an unfinished upload cost money.
@@ -323,6 +357,11 @@ class Prefix:
 def _code(error: BaseException) -> str:
     answer: t.Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
+
+
+def having(etag: str) -> dict[str, str]:
+    """Return the condition of a write that replaces the object with this entity tag only."""
+    return {"IfMatch": etag}
 
 
 def is_url(text: str) -> bool:
