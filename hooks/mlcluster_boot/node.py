@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import pci
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type as firmware_type
 
@@ -24,10 +25,8 @@ from .options import OptionsError, RoleRequest
 CFN_NODE_TYPES = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}
 METADATA = "http://169.254.169.254"
 METADATA_SECONDS = 2
-# Controller model of EC2's NVMe instance store; PCI vendors and devices of EFA and of NVIDIA's GPUs (VGA, 3D).
+# Controller model of EC2's NVMe instance store.
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
-EFA_VENDOR, EFA_DEVICE = "0x1d0f", "0xefa"
-GPU_VENDOR, GPU_CLASSES = "0x10de", ("0x0300", "0x0302")
 # The roles in the order in which they run. A role runs on nodes that are in any of its groups.
 ROLES: Mapping[str, frozenset[str]] = {
     "nvme_raid0": frozenset({"instance_store"}),
@@ -114,41 +113,19 @@ def _text(path: Path) -> str:
         return ""
 
 
-def hardware_groups(sysfs: Path) -> list[str]:
+def hardware_groups(sysfs: Path, bus: pci.Bus) -> list[str]:
     """Return which of ``instance_store``, ``efa`` and ``gpu`` the kernel lists; needs no driver."""
     groups = []
     if any(_text(path) == INSTANCE_STORE for path in sysfs.glob("class/nvme/*/model")):
         groups.append("instance_store")
-    devices = _pci_devices(sysfs)
-    if any(vendor == EFA_VENDOR and device.startswith(EFA_DEVICE) for _path, vendor, device, _class in devices):
-        groups.append("efa")
-    if any(vendor == GPU_VENDOR and name.startswith(GPU_CLASSES) for _path, vendor, _device, name in devices):
-        groups.append("gpu")
+    groups += ["efa"] if bus.efa else []
+    groups += ["gpu"] if bus.gpus else []
     return groups
 
 
-def _pci_devices(sysfs: Path) -> list[tuple[Path, str, str, str]]:
-    """Return the folder, vendor, device and class of each PCI device."""
-    return [
-        (path, _text(path / "vendor"), _text(path / "device"), _text(path / "class"))
-        for path in sorted(sysfs.glob("bus/pci/devices/*"))
-    ]
-
-
-def gpus_on_bus(sysfs: Path) -> int | None:
-    """Return the number of NVIDIA GPUs that answer on the PCI bus; needs no driver. None if no device is listed."""
-    devices = _pci_devices(sysfs)
-    gpus = [path for path, vendor, _device, name in devices if vendor == GPU_VENDOR and name.startswith(GPU_CLASSES)]
-    return sum(not _is_lost(path) for path in gpus) if devices else None
-
-
-def _is_lost(device: Path) -> bool:
-    """Return whether a PCI device answers every read with ones: it fell off the bus."""
-    try:
-        with (device / "config").open("rb") as stream:
-            return stream.read(4) == b"\xff" * 4
-    except OSError:
-        return False
+def count_gpus(host: Host, sysfs: Path, bus: pci.Bus) -> int | None:
+    """Return the number of NVIDIA GPUs that answer on the PCI bus; needs no driver. None if the bus is unreadable."""
+    return len(bus.gpus) - len(pci.lost(host, bus.gpus, str(sysfs))) if bus.readable else None
 
 
 def lost_gpus(node: Node) -> str:
@@ -191,8 +168,10 @@ def look(root: Path, node_type: str | None) -> Node:
     else:
         kind, source = "standalone", "neither cfnconfig nor /opt/slurm"
     cloud = metadata(("instance-id", "instance-type"))
-    instance_type = cloud["instance-type"] or firmware_type(Host(), str(root / "sys")) or ""
-    groups = hardware_groups(root / "sys")
+    host, sysfs = Host(), root / "sys"
+    instance_type = cloud["instance-type"] or firmware_type(host, str(sysfs)) or ""
+    bus = pci.look(host, str(sysfs))
+    groups = hardware_groups(sysfs, bus)
     groups += [group for group in expected_groups(instance_type) if group not in groups]
     groups += [kind] if kind != "standalone" else []
     return Node(
@@ -202,7 +181,7 @@ def look(root: Path, node_type: str | None) -> Node:
         instance_type,
         cfn.get("cfn_scheduler_queue_name", ""),
         tuple(groups),
-        gpus_on_bus(root / "sys"),
+        count_gpus(host, sysfs, bus),
     )
 
 

@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ..._data import instance_types, ultraservers
+from ..system import pci
 from ..system.ask import ask
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
@@ -21,11 +22,6 @@ from .neuron import look_at_neuron, neuron_wanted
 from .parse import parse_driver_version
 
 LONGEST_TIMEOUT = 600
-NVIDIA_VENDOR = "0x10de"
-# PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
-_GPU_CLASSES = ("0x0300", "0x0302")
-# A Host reads bytes that are not UTF-8 as the replacement character.
-_ALL_ONES = "\ufffd" * 4
 # Limit of kernel log lines, so that a full log does not delay the look; a boot seldom has more. In a longer log
 # journalctl searches for the lines itself.
 LOG_LINES = 20000
@@ -50,12 +46,12 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     known = options.instance_type or instance_type(host)
     table = instance_types.lookup(known)
     expected = table["accelerators"] if table else None
-    pci = pci_gpus(host)
+    on_bus = pci_gpus(host)
     wanted = (expected or {}).get("kind")
     has_smi = host.which("nvidia-smi") is not None
-    gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and not _has_none(known, table, pci))
+    gpus_expected = bool(on_bus) or wanted == "gpu" or (has_smi and not _has_none(known, table, on_bus))
     proc = host.read_text("/proc/driver/nvidia/version") or ""
-    neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table, bool(pci)) else None
+    neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table, bool(on_bus)) else None
     smi = _smi(host, options) if gpus_expected else None
     # With a lost GPU nvidia-smi hangs at each call: do not call it again.
     problem = smi["problem"] if smi else None
@@ -66,8 +62,8 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "type_known": table is not None,
         "expected_source": table["source"] if table else None,
         "ultraserver": ultraservers.is_ultraserver(known),
-        "pci_gpus": pci,
-        "lost_gpus": lost_gpus(host, pci or ()),
+        "pci_gpus": on_bus,
+        "lost_gpus": pci.lost(host, on_bus or ()),
         "smi": smi,
         "nvlinks": _nvlinks(host, options) if more else {"problem": problem, "gpus": {}},
         "topology": _topology(host, options) if more else {"problem": problem, "matrix": {}},
@@ -80,36 +76,19 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     }
 
 
-def _has_none(kind: str | None, table: t.Mapping[str, t.Any] | None, pci: t.Sequence[str] | None) -> bool:
+def _has_none(kind: str | None, table: t.Mapping[str, t.Any] | None, on_bus: t.Sequence[str] | None) -> bool:
     """Return whether a type has no GPUs, by the table, or by its name if none is on the PCI bus.
 
     An image for GPU nodes has nvidia-smi also on other nodes, where it finds no driver.
     """
     named = bool(parse.EC2_TYPE.fullmatch(kind or "")) and not parse.ACCELERATED.match(kind or "")
-    return table is not None or (named and pci == [])
+    return table is not None or (named and on_bus == [])
 
 
 def pci_gpus(host: Host) -> list[str] | None:
     """Return the PCI addresses of NVIDIA GPUs; None if the PCI bus cannot be read."""
-    top = "/sys/bus/pci/devices"
-    addresses = host.listdir(top)
-    if not addresses:
-        return None
-    return [
-        address
-        for address in addresses
-        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == NVIDIA_VENDOR
-        and (host.read_text(f"{top}/{address}/class") or "").startswith(_GPU_CLASSES)
-    ]
-
-
-def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
-    """Return the PCI addresses that answer every read with ones: the GPU fell off the bus."""
-    return [
-        address
-        for address in addresses
-        if (host.read_text(f"/sys/bus/pci/devices/{address}/config") or "").startswith(_ALL_ONES)
-    ]
+    bus = pci.look(host)
+    return bus.gpus if bus.readable else None
 
 
 def _smi(host: Host, options: Options) -> dict[str, t.Any]:

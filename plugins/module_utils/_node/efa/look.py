@@ -14,9 +14,9 @@ from ..._data import instance_types
 from ..._data.ultraservers import is_ultraserver
 from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..accelerator.fabric_manager import joined_by_nvswitch
-from ..accelerator.look import pci_gpus
 from ..accelerator.neuron import look_at_neuron, neuron_wanted
 from ..accelerator.parse import parse_driver_version
+from ..system import pci
 from ..system.ask import ask, line, number, reliable
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
@@ -29,9 +29,6 @@ from .plugin import choose_plugin, find_plugins, leaving_setting, nccl_version, 
 from .tools import EFA_PREFIX, fi_info_program, libfabric_version
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
-AMAZON_VENDOR = "0x1d0f"
-# All PCI device ids of EFA begin like this: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
-EFA_DEVICE_PREFIX = "0xefa"
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 LONGEST_WAIT = 600
 MAX_DEVICES = 1000
@@ -85,6 +82,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     plugins = find_plugins(host, options.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
     units = _units(host, options.units)
+    bus = pci.look(host)
     return {
         "instance_type": known,
         "family": {
@@ -96,7 +94,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "expected_source": _source(options, table),
         "waited_seconds": waited,
         "devices": devices(host, options.counters),
-        "pci_devices": _pci_devices(host),
+        "pci_devices": bus.efa,
         "uverbs": [name for name in host.listdir("/dev/infiniband") if name.startswith("uverbs")],
         "modules": modules,
         "libfabric": _libfabric(host),
@@ -116,7 +114,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         },
         "nvshmem": _library(host, "libnvshmem_host.so.3", libraries, nvshmem_places(host)),
         "mpi": _mpi(host),
-        "neuron": look_at_neuron(host) if neuron_wanted(host, table, bool(pci_gpus(host))) else None,
+        "neuron": look_at_neuron(host) if neuron_wanted(host, table, bool(bus.gpus)) else None,
         "cuda": {
             "path": options.cuda_home if host.exists(options.cuda_home) else None,
             "version": cuda_version(host, options.cuda_home),
@@ -237,7 +235,7 @@ def _source(options: Options, table: t.Mapping[str, t.Any] | None) -> str | None
 
 def _efa_names(host: Host) -> list[str]:
     top = "/sys/class/infiniband"
-    return [name for name in host.listdir(top) if line(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
+    return [name for name in host.listdir(top) if line(host, f"{top}/{name}/device/vendor") == pci.AMAZON]
 
 
 def devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
@@ -260,17 +258,6 @@ def devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
             entry["counters"] = {counter: value for counter, value in values.items() if value is not None}
         found.append(entry)
     return found
-
-
-def _pci_devices(host: Host) -> list[str]:
-    """Return the PCI addresses of EFA functions, also of those without a driver."""
-    top = "/sys/bus/pci/devices"
-    return [
-        address
-        for address in host.listdir(top)
-        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == AMAZON_VENDOR
-        and (host.read_text(f"{top}/{address}/device") or "").startswith(EFA_DEVICE_PREFIX)
-    ]
 
 
 def _module(host: Host, name: str) -> dict[str, t.Any]:

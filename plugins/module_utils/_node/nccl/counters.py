@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ..efa.look import AMAZON_VENDOR
+from ..system import pci
 from ..system.host import Host, NodeError
 from .log import short_host
 
@@ -22,7 +22,7 @@ def snapshot(host: Host) -> Snapshot:
     """Return {device: {counter: value}} of the byte counters of all ports of this host's EFA devices."""
     found: Snapshot = {}
     for device in host.listdir(INFINIBAND):
-        if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != AMAZON_VENDOR:
+        if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != pci.AMAZON:
             continue
         values: dict[str, int] = {}
         for port in host.listdir(f"{INFINIBAND}/{device}/ports"):

@@ -8,6 +8,8 @@ import http.server
 import threading
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import pci
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 from hooks.mlcluster_boot import node as hook_node
 from hooks.mlcluster_boot.node import Node, Role
@@ -39,22 +41,34 @@ def hardware(tmp_path):
     return tmp_path
 
 
-def test_groups_by_what_kernel_lists(hardware):
-    assert hook_node.hardware_groups(hardware / "sys") == ["instance_store", "efa", "gpu"]
-    assert hook_node.hardware_groups(hardware / "nothing") == []
+def looked(root):
+    host, sysfs = Host(), root / "sys"
+    bus = pci.look(host, str(sysfs))
+    return hook_node.hardware_groups(sysfs, bus), hook_node.count_gpus(host, sysfs, bus)
 
 
-def test_gpus_on_bus_are_counted(hardware, tmp_path):
-    assert hook_node.gpus_on_bus(hardware / "sys") == 1
-    assert hook_node.gpus_on_bus(tmp_path / "nothing") is None
-    write(tmp_path, "other/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n")
-    assert hook_node.gpus_on_bus(tmp_path / "other") == 0
+def test_groups_and_gpus_by_what_kernel_lists(hardware, tmp_path):
+    assert looked(hardware) == (["instance_store", "efa", "gpu"], 1)
+    assert looked(hardware / "nothing") == ([], None)
+    write(tmp_path, "other/sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n")
+    assert looked(tmp_path / "other") == ([], 0)
+
+
+def test_lost_gpu_is_not_counted_and_keeps_its_group(hardware):
     config = hardware / "sys/bus/pci/devices/0000:00:02.0/config"
     config.write_bytes(b"\xde\x10\x30\x23")
-    assert hook_node.gpus_on_bus(hardware / "sys") == 1
+    assert looked(hardware)[1] == 1
     config.write_bytes(b"\xff" * 64)
-    assert hook_node.gpus_on_bus(hardware / "sys") == 0
-    assert "gpu" in hook_node.hardware_groups(hardware / "sys")
+    assert looked(hardware) == (["instance_store", "efa", "gpu"], 0)
+
+
+def test_bus_is_read_once(hardware, monkeypatch):
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    listed, read = Host.listdir, []
+    monkeypatch.setattr(Host, "listdir", lambda host, path: read.append(path) or listed(host, path))
+    node = hook_node.look(hardware, "compute")
+    assert (node.gpus, node.groups) == (1, ("instance_store", "efa", "gpu", "compute"))
+    assert read == [f"{hardware}/sys/bus/pci/devices"]
 
 
 @pytest.mark.parametrize(
