@@ -47,6 +47,7 @@ WHO = {
     f"{NODE}nccl/": "job",
     f"{NODE}node/": "watch",
     f"{NODE}scratch/": "scratch",
+    f"{NODE}scratch/made.py": "prolog",
     f"{NODE}cli/scratch.py": "scratch",
     "plugins/plugin_utils/_run/": "run",
     "plugins/plugin_utils/_run/preflight.py": "preflight",

@@ -16,6 +16,7 @@ import time
 import typing as t
 
 from ..scratch import directories as scratch
+from ..scratch import made
 from ..scratch import quota as scratch_quota
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import ON_NODES
@@ -79,6 +80,8 @@ def act(args: argparse.Namespace, host: Host | None = None, state_directory: str
     name = f"scratch.{args.action}"
     limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
     results = run_all(host, [Check(name, lambda host: _verdicts(args, host, name), limit)], limit, state_directory)
+    if args.action == "make":
+        _remember(args, host, results[0])
     code = print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
     for verdict in results:
         if verdict.status not in (result.PASS, result.NOT_APPLICABLE):
@@ -120,6 +123,16 @@ def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     if gid is None:
         raise NodeError(f"user {uid} of the job is not known on this node: check that 'getent passwd {uid}' answers")
     return [passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))]
+
+
+def _remember(args: argparse.Namespace, host: Host, verdict: Result) -> None:
+    """Record for the health check whether the job got its directory, also if that took too long."""
+    try:
+        base = args.base or scratch.default_base(host)
+        if base and verdict.status != result.NOT_APPLICABLE and host.is_root():
+            made.remember(host, base, _job(args), verdict)
+    except NodeError as exc:
+        LOGGER.error("scratch: the health check does not learn of this: %s", exc)
 
 
 def _remove(args: argparse.Namespace, host: Host, base: str) -> list[Result]:

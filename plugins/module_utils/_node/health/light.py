@@ -18,6 +18,7 @@ from ..accelerator.verify import verify as verify_accelerators
 from ..efa import look as efa
 from ..efa.verify import verify as verify_efa
 from ..scratch import directories as scratch
+from ..scratch import made
 from ..storage.config import CONFIG_PATH
 from ..storage.record import RECORD_PATH, read_document
 from ..system.config_file import is_configured
@@ -25,6 +26,7 @@ from ..system.host import CommandError, CommandResult, Host, NodeError
 from ..system.mounts import read_mounts
 from ..verdict.result import (
     FAIL,
+    NOT_APPLICABLE,
     PASS,
     Result,
     Scope,
@@ -208,9 +210,16 @@ def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Map
 
 
 def check_scratch(host: Host, base: str | None, least_percent: int = MIN_FREE_PERCENT) -> list[Result]:
+    """Return the verdicts on the volume of the jobs' directories, and whether the last job got its directory."""
+    base = base or scratch.default_base(host)
+    found = _job_volume(host, base, least_percent)
+    # Without the volume no job is to have a directory.
+    return found if base is None or found[0].status == NOT_APPLICABLE else [*found, made.verify(host, base)]
+
+
+def _job_volume(host: Host, base: str | None, least_percent: int) -> list[Result]:
     """Return scratch.space and scratch.write for the filesystem of the jobs' directories."""
     try:
-        base = base or scratch.default_base(host)
         if read_document(host, RECORD_PATH) is None and host.exists(RECORD_PATH):
             # On which path the volume has to be mounted is not known either.
             return [undeterminable("scratch.space", f"{RECORD_PATH} is damaged", hint="run the role nvme_raid0 again")]

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import scratch as scratch_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import made
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
@@ -39,6 +40,7 @@ def run(tmp_path, monkeypatch, capsys):
     for name in ("SLURM_JOB_ID", "SLURM_JOB_UID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(scratch_cli, "STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(made, "RECORD", str(tmp_path / "record.json"))
     (tmp_path / "volume").mkdir(mode=0o755)
 
     def go(action, *arguments, host=None, base=None):
@@ -57,6 +59,30 @@ def test_job_is_read_from_prolog_variables(run, monkeypatch):
     assert run("make") == (0, f"PASS scratch.make: found {run.base}/job-12/tmp")
     assert run("remove") == (0, f"PASS scratch.remove ({run.base}): found job 12: 3 names removed")
     assert list(run.base.glob("job-*")) == []
+
+
+def test_health_check_learns_of_last_job(run, monkeypatch):
+    def verdict():
+        found = made.verify(Host(), str(run.base))
+        return found.status, found.found or found.message or found.reason
+
+    run("make", "--job", "1")
+    assert verdict()[0] == "fail" and " got no directory: no user is named" in verdict()[1]
+    assert run("make", "--job", "2", "--uid", "65534")[0] == 0
+    assert verdict()[0] == "pass" and verdict()[1].startswith("job 2 at ")
+    run("make", "--uid", "65534")
+    assert run("make", "--job", "3", "--uid", "65534", base="/nowhere/mlcluster/jobs")[0] == 0
+    assert verdict()[1].startswith("job 2 at ")
+    monkeypatch.setattr(scratch_cli, "MAKE_SECONDS", 0)
+    assert run("make", "--job", "4", "--uid", "65534")[0] == 2
+    assert verdict()[0] == "fail" and " got no directory: no answer within 0.0 seconds" in verdict()[1]
+
+
+def test_unwritable_record_leaves_job_its_directory(run, monkeypatch):
+    monkeypatch.setattr(made, "RECORD", "/proc/mlcluster/record.json")
+    assert run("make", "--job", "1", "--uid", "65534")[0] == 0
+    log = (run.base.parents[1] / "log/scratch.log").read_text()
+    assert "the health check does not learn of this: could not write /proc/mlcluster/record.json" in log
 
 
 @pytest.mark.parametrize(

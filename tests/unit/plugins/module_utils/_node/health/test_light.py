@@ -13,6 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import look as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_light
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import made
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.drain import vanished
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, NodeError
 
@@ -283,6 +284,13 @@ class Disk(TrainingHost):
             raise self.problem
 
 
+def volume(host, base="/local/jobs"):
+    """The verdicts on the volume; without a record that on the last job does not apply."""
+    *found, last = health_light.check_scratch(host, base)
+    assert (last.id, last.status) == ("scratch.make", "not_applicable")
+    return found
+
+
 @pytest.fixture
 def space(monkeypatch):
     """Return space(bytes, inodes), which sets the free percentages."""
@@ -297,7 +305,7 @@ def space(monkeypatch):
 def test_enough_space_and_readable_probe_pass(space):
     space(60, 70)
     host = Disk()
-    found = health_light.check_scratch(host, "/local/jobs")
+    found = volume(host)
     assert verdict(found) == [("scratch.space", "pass", "none"), ("scratch.write", "pass", "none")]
     # The directory itself is made for the first job.
     assert host.calls == ["probe /local 4096"]
@@ -307,14 +315,14 @@ def test_enough_space_and_readable_probe_pass(space):
 def test_low_space_fails_without_write(space, blocks, inodes, which):
     space(blocks, inodes)
     host = Disk()
-    found = health_light.check_scratch(host, "/local/jobs")
+    found = volume(host)
     assert (verdict(found), found[0].message) == ([("scratch.space", "fail", "reset")], f"free {which} are running out")
     assert host.calls == []
 
 
 def test_probe_that_reads_back_wrong_fails(space):
     space(60, 70)
-    found = health_light.check_scratch(Disk(OSError(5, "Input/output error")), "/local/jobs")
+    found = volume(Disk(OSError(5, "Input/output error")))
     assert verdict(found)[1] == ("scratch.write", "fail", "isolate")
 
 
@@ -325,14 +333,14 @@ def test_missing_and_unusable_volume(monkeypatch):
         raise NodeError("a link is in the way")
 
     monkeypatch.setattr(scratch, "opened_base", refuse)
-    assert verdict(health_light.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]
+    assert verdict(volume(Disk())) == [("scratch.space", "fail", "reset")]
 
 
 def test_other_user_checks_space_without_write(space):
     space(60, 70)
     host = Disk()
     host.is_root = lambda: False
-    assert verdict(health_light.check_scratch(host, "/local/jobs")) == [("scratch.space", "pass", "none")]
+    assert verdict(volume(host)) == [("scratch.space", "pass", "none")]
     assert host.calls == []
 
 
@@ -342,21 +350,31 @@ def test_space_of_root_disk_is_not_that_of_volume(space):
     record = {"state": "intact", "layout": "single", "path": "/local", "boot_id": "this", "serials": ["A"]}
     record.update(filesystem_uuids=["u"], volumes=[{"path": "/local", "fs_uuid": "u", "serials": ["A"]}])
     host.files[RECORD] = json.dumps(record)
-    (one,) = health_light.check_scratch(host, None)
+    (one,) = volume(host, None)
     assert (one.id, one.status, one.severity) == ("scratch.space", "fail", "reset")
     assert one.message.startswith("the local volume is not mounted on /local")
     host.files["/proc/self/mountinfo"] += "30 29 259:1 / /local rw - ext4 /dev/nvme1n1 rw\n"
-    assert verdict(health_light.check_scratch(host, None))[0] == ("scratch.space", "pass", "none")
+    assert verdict(volume(host, None))[0] == ("scratch.space", "pass", "none")
     host.files["/proc/self/mountinfo"] = "?\n"
-    assert verdict(health_light.check_scratch(host, None)) == [("scratch.space", "undeterminable", "none")]
+    assert verdict(volume(host, None)) == [("scratch.space", "undeterminable", "none")]
 
 
 def test_damaged_record_leaves_space_undeterminable(space):
     space(60, 70)
     host = Disk()
     host.files[RECORD] = "{"
-    for base in (None, "/local/jobs"):
-        assert verdict(health_light.check_scratch(host, base)) == [("scratch.space", "undeterminable", "none")]
+    assert verdict(health_light.check_scratch(host, None)) == [("scratch.space", "undeterminable", "none")]
+    assert verdict(volume(host)) == [("scratch.space", "undeterminable", "none")]
+
+
+def test_last_job_without_directory_fails_beside_good_volume(space):
+    space(60, 70)
+    host = Disk()
+    record = {"schema": made.SCHEMA, "base": "/local/jobs", "job_id": 4711, "status": "fail", "text": "no user"}
+    host.files[made.RECORD] = json.dumps(record)
+    *good, last = health_light.check_scratch(host, "/local/jobs")
+    assert [one.status for one in good] == ["pass", "pass"]
+    assert (last.id, last.status, last.severity) == ("scratch.make", "fail", "monitor")
 
 
 @pytest.mark.parametrize("path", [RECORD, CONFIG])
@@ -380,10 +398,11 @@ def test_lost_volume_fails_and_unconfigured_one_does_not():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
-def test_real_filesystem(tmp_path):
+def test_real_filesystem(tmp_path, monkeypatch):
+    monkeypatch.setattr(made, "RECORD", str(tmp_path / "none"))
     tmp_path.chmod(0o755)
     found = health_light.check_scratch(health_light.Host(), str(tmp_path / "jobs"), 0)
-    assert [one.status for one in found] == ["pass", "pass"]
+    assert [one.status for one in found] == ["pass", "pass", "not_applicable"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -417,7 +436,7 @@ def test_unreadable_space_is_undeterminable(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(scratch, "opened_base", refuse)
-    (one,) = health_light.check_scratch(Disk(), "/local/jobs")
+    (one,) = volume(Disk())
     assert (one.status, one.reason, one.hint) == ("undeterminable", "/local/jobs: Permission denied", "run as root")
 
 
