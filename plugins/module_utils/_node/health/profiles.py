@@ -133,13 +133,14 @@ def checks(profile: str, options: Options, expect: Expected, seconds: float | No
 
 
 def _answered(name: str, look: Look, host: Host) -> list[Result]:
-    """Return the verdicts of a check; a pass with its name first, if they are good and none has it.
+    """Return the verdicts of a check; a pass with its name first, if none has it and none may keep jobs away.
 
-    A check that ends late drains the node for its name, and that drain ends by this pass.
+    A check that ends late drains the node for its name, and that drain ends by this pass. A finding of severity
+    ``monitor`` beside it stays a finding: it drains no node, so it keeps none drained.
     """
     found = list(look(host))
-    states = {one.status for one in found}
-    if name in {one.id for one in found} or PASS not in states or states & {FAIL, UNDETERMINABLE}:
+    judged = {one.status for one in found} & {PASS, FAIL}
+    if name in {one.id for one in found} or not judged or blocking(found, fail_closed=True):
         return found
     return [passed(name, len(found), unit="verdicts"), *found]
 

@@ -202,6 +202,17 @@ def test_drain_for_late_check_ends_by_itself(tmp_path, profile, make):
     assert ("efa.devices" in kept) is (make is neuron_node)
 
 
+@pytest.mark.parametrize("name", ["enroot.config", "pcluster.diag", "expect.devices"])
+@pytest.mark.parametrize(("severity", "updates"), [("monitor", ["State=UNDRAIN"]), ("reset", [])])
+def test_late_check_with_finding_ends_its_drain(name, severity, updates):
+    """The check itself answers in time again, and has a finding that may stay for weeks."""
+    controller = Slurmctld(drain.reason_for([undeterminable(name, "no answer within 150.0 seconds")]))
+    beside = [passed("a.good", 1), failed("a.old", "an old version", severity=severity)]
+    found = health._answered(name, lambda host: beside, TrainingHost())
+    drain.undrain(Slurm(controller), "n1", found, 2)
+    assert controller.updates == updates
+
+
 def test_dropped_expectation_ends_its_drain():
     host, wanted = processor_node(), {"mounts": ["/fsx"], "types": {"m7i*": {"gpus": 0}}}
     options = health.Options(expectations=wanted)
@@ -220,9 +231,12 @@ def test_answered_check_passes_by_its_name_only_if_good():
     def answered(*verdicts):
         return [(one.id, one.status) for one in health._answered("a.b", lambda host: verdicts, TrainingHost())]
 
-    good, bad = passed("a.c", 1), failed("a.d", "bad")
+    good, bad, finding = passed("a.c", 1), failed("a.d", "bad", severity="reset"), failed("a.d", "old")
     assert answered(good) == [("a.b", "pass"), ("a.c", "pass")]
     assert answered(good, bad) == [("a.c", "pass"), ("a.d", "fail")]
+    assert answered(good, finding) == [("a.b", "pass"), ("a.c", "pass"), ("a.d", "fail")]
+    assert answered(finding) == [("a.b", "pass"), ("a.d", "fail")]
+    assert answered() == []
     assert answered(good, undeterminable("a.d", "x")) == [("a.c", "pass"), ("a.d", "undeterminable")]
     assert answered(not_applicable("a.c", "x")) == [("a.c", "not_applicable")]
     assert answered(passed("a.b", 1)) == [("a.b", "pass")]
