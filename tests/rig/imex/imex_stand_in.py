@@ -17,7 +17,8 @@ version as in the tests of NVIDIA's ai-cloud-validation. Differences from the re
   "Connections, Quorum, and Clean up").
 
 Tests control it by stand_in.json in the folder of config.cfg: {"version", "driver", "slow": seconds until it listens,
-"deaf": [addresses that it ignores]}.
+"deaf": [addresses that it ignores], "seconds": after which it ends}. It also ends when that folder is gone, so that no
+daemon of a test outlives it for long.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ SOURCES = ("FILE", "ENV_PATH", "ENV_VAL")
 # systemd.unit(5), StartLimitBurst and StartLimitIntervalSec: its defaults.
 STARTS, STARTS_SECONDS = 5, 10
 RETRY = 0.05
+# Seconds after which a daemon ends, longer than any test runs; and between two looks for its folder.
+LONGEST, LOOK = 1800, 0.5
 USAGE = "Usage: nvidia-imex-ctl [-c <nvidia-imex config.cfg path>] <-N|-q> [-H]"
 
 
@@ -167,6 +170,7 @@ class Daemon:
         return "C" if peer["version"] == self.version else "!V!"
 
     def run(self):
+        threading.Thread(target=self.end_with_test, daemon=True).start()
         time.sleep(self.wanted.get("slow", 0))
         try:
             peers = Server((self.own, int(self.have["SERVER_PORT"])), PeerHandler)
@@ -214,6 +218,13 @@ class Daemon:
         """Shut down cleanly."""
         self.persist.unlink(missing_ok=True)
         os._exit(0)
+
+    def end_with_test(self):
+        """End this process once the test that started it must be over."""
+        ends = time.monotonic() + self.wanted.get("seconds", LONGEST)
+        while self.persist.parent.is_dir() and time.monotonic() < ends:
+            time.sleep(LOOK)
+        os._exit(1)
 
     def joined(self):
         """Write the joined nodes to the persistence file, for a later instance."""

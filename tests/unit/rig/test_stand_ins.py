@@ -470,13 +470,24 @@ def imex(tmp_path):
     def call(number, words):
         program, *rest = words.format(f"-c {tmp_path}/{number}/config.cfg").split()
         done = subprocess.run([programs / program, *rest], capture_output=True, text=True, check=False)
+        with contextlib.suppress(OSError):
+            started.add(int((tmp_path / str(number) / "daemon.pid").read_text()))
         return done.returncode, done.stdout + done.stderr
 
+    started = set()
     call.folder, call.addresses = tmp_path, addresses
     yield call
-    for number in (1, 2, 3):
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(int((tmp_path / str(number) / "daemon.pid").read_text()), signal.SIGKILL)
+    for pid in started:
+        if runs(pid, tmp_path):
+            os.kill(pid, signal.SIGKILL)
+    wait_for("the end of every daemon", lambda: not any(runs(pid, tmp_path) for pid in started))
+
+
+def runs(pid, folder):
+    """Return whether a process of this folder has the number, which another process may have meanwhile."""
+    with contextlib.suppress(OSError):
+        return str(folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def free_port():
@@ -528,6 +539,19 @@ def test_killed_imex_waits_for_nodes_of_its_last_instance(imex):
     seen(imex, 1, "Domain State: UP")
 
 
+@pytest.mark.parametrize("way", ["folder gone", "time is up"])
+def test_imex_ends_with_its_test(imex, way):
+    folder = imex.folder / "1"
+    if way == "time is up":
+        (folder / "stand_in.json").write_text('{"seconds": 0}')
+    assert imex(1, "nvidia-imex {}") == (0, "")
+    pid = int((folder / "daemon.pid").read_text())
+    if way == "folder gone":
+        assert runs(pid, imex.folder)
+        shutil.rmtree(folder)
+    wait_for("its end", lambda: not runs(pid, imex.folder))
+
+
 @pytest.mark.parametrize("way", ["ended", "other list", "no quorum"])
 def test_imex_does_not_wait_after_clean_end(imex, way):
     for number in (1, 2, 3):
@@ -536,7 +560,7 @@ def test_imex_does_not_wait_after_clean_end(imex, way):
     for number in (1, 2, 3):
         pid = int((imex.folder / str(number) / "daemon.pid").read_text())
         os.kill(pid, signal.SIGTERM if way == "ended" else signal.SIGKILL)
-        wait_for("its end", lambda pid=pid: not Path(f"/proc/{pid}").exists())
+        wait_for("its end", lambda pid=pid: not runs(pid, imex.folder))
     config = imex.folder / "1/config.cfg"
     if way == "other list":
         (imex.folder / "1/nodes.cfg").write_text("\n".join(imex.addresses[:2]))
