@@ -136,8 +136,10 @@ class Progress:
 
     def verdict(self, counts: Mapping[str, Mapping[str, int]], now: float) -> str:
         """Return the last line of the run; counts are those of the closing event."""
-        bad = sorted(host for host, mine in counts.items() if mine.get("failed") or mine.get("unreachable"))
-        changed = sum(bool(mine.get("changed")) for mine in counts.values())
+        bad = sorted(
+            host for host, host_counts in counts.items() if host_counts.get("failed") or host_counts.get("unreachable")
+        )
+        changed = sum(bool(host_counts.get("changed")) for host_counts in counts.values())
         more = f": {', '.join(bad[:NAMES])}" + (f" and {len(bad) - NAMES} more" if len(bad) > NAMES else "")
         whole = "the node is done" if len(counts) == 1 else f"all {len(counts)} nodes are done"
         verdict = f"{len(bad)} of {_count(len(counts))} FAILED{more}" if bad else whole

@@ -234,11 +234,11 @@ def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any]) -> list[dict
     entries: list[dict[str, Any]] = []
     for role in roles:
         name = role.name.rpartition(".")[2]
-        mine = [task for task in snapshot["tasks"] if task["role"] == name]
+        role_tasks = [task for task in snapshot["tasks"] if task["role"] == name]
         outcome = snapshot["outcomes"].get(role.name)
         if outcome:
             state = outcome["state"]
-        elif not mine:
+        elif not role_tasks:
             state = "pending"
         else:
             state = "interrupted" if over else "running"
@@ -246,8 +246,8 @@ def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any]) -> list[dict
             "role": role.name,
             "required": role.required,
             "state": state,
-            "seconds": round(sum(task["seconds"] for task in mine), 3),
-            "changed": sum(task["changed"] for task in mine),
+            "seconds": round(sum(task["seconds"] for task in role_tasks), 3),
+            "changed": sum(task["changed"] for task in role_tasks),
         }
         if state == "failed":
             entry.update(task=outcome["task"], message=outcome["message"])

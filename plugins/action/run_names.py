@@ -20,9 +20,10 @@ def is_ours(playbooks: Any) -> bool:
     given = [str(one) for one in playbooks or ()]
     root = names.COLLECTION.resolve()
     # Not the playbooks of molecule/, which have their own tags.
-    ours = (root, root / "playbooks")
+    own_folders = (root, root / "playbooks")
     return bool(given) and all(
-        one.startswith(NAMESPACE) or (Path(one).is_file() and Path(one).resolve().parent in ours) for one in given
+        one.startswith(NAMESPACE) or (Path(one).is_file() and Path(one).resolve().parent in own_folders)
+        for one in given
     )
 
 
@@ -48,11 +49,11 @@ class ActionModule(ActionBase):
             "--skip-tags": [str(tag) for tag in arguments.get("skip_tags") or ()],
         }
         known = names.known_tags()
-        ours = is_ours(arguments.get("args"))
+        is_own = is_ours(arguments.get("args"))
         check = names.tag_problems if given["has_tags"] else names.useless_tags
-        if ours and (problems := check(tags, known)):
+        if is_own and (problems := check(tags, known)):
             raise AnsibleActionFail("; ".join(problems))
-        warnings = [] if ours else names.similar_tags(tags, known)
+        warnings = [] if is_own else names.similar_tags(tags, known)
         warnings += names.misnamed_groups(given["wanted_groups"], task_vars["groups"])
         hostvars = task_vars["hostvars"]
         # Names only, without templating: a template may be invalid or slow. The implicit localhost is left out.

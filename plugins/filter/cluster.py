@@ -57,9 +57,9 @@ def stage_plan(uploads: list[dict[str, Any]], buckets: list[dict[str, Any]]) -> 
     return _cluster_stage.plan(buckets, uploads)
 
 
-def bucket_policy(there: str, ours: dict[str, Any]) -> dict[str, Any]:
+def bucket_policy(existing: str, own: dict[str, Any]) -> dict[str, Any]:
     """Return a bucket's policy with our statements added to existing ones."""
-    return _cluster_stage.policy(there, ours)
+    return _cluster_stage.policy(existing, own)
 
 
 class FilterModule:

@@ -144,12 +144,12 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
         wrong = fsx.differences(found, params)
         if wrong:
             raise aws.AwsError("; ".join(wrong))
-        there = fsx.associations(client, found["FileSystemId"]) if params["associations"] else []
-        links = fsx.missing_associations(there, params)
+        existing = fsx.associations(client, found["FileSystemId"]) if params["associations"] else []
+        links = fsx.missing_associations(existing, params)
         # A failed association imports no file, and a second one on its path is not possible.
         wanted = [link["path"] for link in params["associations"]]
         fsx.refuse_broken(
-            [entry for entry in there if entry["FileSystemPath"] in wanted],
+            [entry for entry in existing if entry["FileSystemPath"] in wanted],
             f"an association of {found['FileSystemId']}",
         )
     else:

@@ -86,7 +86,7 @@ def main() -> None:
         created = missing if module.check_mode else directories.make(host, config, rows)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
-    there = [row["path"] for row in rows if row["state"] == "there"]
+    existing = [row["path"] for row in rows if row["state"] == "there"]
     module.exit_json(
         changed=bool(created),
         created=created,
@@ -98,8 +98,8 @@ def main() -> None:
         diff={
             "before_header": "directories before",
             "after_header": "directories after",
-            "before": "".join(f"{path}\n" for path in sorted(there)),
-            "after": "".join(f"{path}\n" for path in sorted(there + created)),
+            "before": "".join(f"{path}\n" for path in sorted(existing)),
+            "after": "".join(f"{path}\n" for path in sorted(existing + created)),
         },
     )
 

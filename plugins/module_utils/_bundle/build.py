@@ -205,14 +205,14 @@ def collect_files(request: Request, target: Target) -> tuple[Members, list[dict[
             components.append(content.component(name, roots[name], tree))
     artifacts, more = artifact_files(request.artifacts)
     files.update({f"artifacts/{place}": member for place, member in artifacts.items()})
-    ours = {
+    own_component = {
         "name": content.OWN,
         "version": content.own_version(request.collection),
         "sha256": tree_sha256(own),
         "license": "GPL-3.0-or-later",
         "kind": "collection",
     }
-    return files, [*components, *more, ours]
+    return files, [*components, *more, own_component]
 
 
 def add_compiled(request: Request, target: Target, files: Members) -> str:

@@ -37,19 +37,21 @@ def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str,
             return t.cast("dict[str, t.Any]", fsx.describe_file_systems(FileSystemIds=[identifier])["FileSystems"][0])
     with aws.doing("looking at the file systems"):
         every = aws.pages(fsx.describe_file_systems, "FileSystems")
-    called = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
+    same_name = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
     # File systems of earlier versions have no tag of a cluster.
-    mine = [entry for entry in called if not cluster or aws.tags_of(entry).get(CLUSTER_TAG, cluster) == cluster]
-    if called and not mine:
-        found = ", ".join(f"{entry['FileSystemId']} of {aws.tags_of(entry)[CLUSTER_TAG]}" for entry in called)
+    of_cluster = [
+        entry for entry in same_name if not cluster or aws.tags_of(entry).get(CLUSTER_TAG, cluster) == cluster
+    ]
+    if same_name and not of_cluster:
+        found = ", ".join(f"{entry['FileSystemId']} of {aws.tags_of(entry)[CLUSTER_TAG]}" for entry in same_name)
         raise aws.AwsError(
             f"looked for the file system {name} of the cluster {cluster} and found that of another cluster ({found}); "
             "set its id to share it, or choose another name"
         )
-    if len(mine) > 1:
-        found = ", ".join(entry["FileSystemId"] for entry in mine)
+    if len(of_cluster) > 1:
+        found = ", ".join(entry["FileSystemId"] for entry in of_cluster)
         raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; set the id of the intended one")
-    return mine[0] if mine else None
+    return of_cluster[0] if of_cluster else None
 
 
 def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[dict[str, dict[str, t.Any]], list[str]]:
@@ -58,10 +60,10 @@ def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[
     One request for all, unless one of them is missing. Raises AwsError if FSx cannot be asked.
     """
     with aws.doing(f"asking FSx in {region} for {', '.join(identifiers)}"):
-        there = {entry["FileSystemId"]: entry for entry in _described(fsx, identifiers)}
+        described = {entry["FileSystemId"]: entry for entry in _described(fsx, identifiers)}
     names, problems = {}, []
     for identifier in identifiers:
-        entry = there.get(identifier)
+        entry = described.get(identifier)
         lustre = (entry or {}).get("LustreConfiguration", {})
         if entry is None:
             problems.append(f"FSx in {region} has no file system {identifier} for this account: check id and region")
@@ -132,9 +134,10 @@ def differences(found: t.Mapping[str, t.Any], wanted: Request) -> list[str]:
         ("efa", bool(lustre.get("EfaEnabled")), bool(wanted["efa"])),
     ]
     return [
-        f"{found['FileSystemId']} has {what} {there} and not {asked}; change the variables, or the file system by hand"
-        for what, there, asked in pairs
-        if asked is not None and there != asked
+        f"{found['FileSystemId']} has {what} {existing} and not {requested}; change the variables, or the file system "
+        "by hand"
+        for what, existing, requested in pairs
+        if requested is not None and existing != requested
     ]
 
 
@@ -157,9 +160,9 @@ def refuse_broken(entries: t.Sequence[t.Mapping[str, t.Any]], what: str) -> None
             raise aws.AwsError(f"{what}{where} is {entry['Lifecycle']}: {why}; repair or delete it by hand")
 
 
-def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Request) -> list[dict[str, t.Any]]:
+def missing_associations(existing: t.Sequence[t.Mapping[str, t.Any]], wanted: Request) -> list[dict[str, t.Any]]:
     """Return the missing associations. Raises AwsError for a path that is associated with another bucket."""
-    associated = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
+    associated = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in existing}
     result = []
     for link in wanted["associations"]:
         if link["path"] not in associated:

@@ -18,6 +18,8 @@ def look(ec2: t.Any, wanted: t.Sequence[str], zone: str) -> dict[str, t.Any]:
         place = {"LocationType": "availability-zone", "Filters": [{"Name": "location", "Values": [zone]}]}
     entries = aws.pages(ec2.describe_instance_type_offerings, "InstanceTypeOfferings", **place)
     offered = sorted({entry["InstanceType"] for entry in entries})
-    there = [name for name in dict.fromkeys(wanted) if name in offered]
-    types = aws.pages(ec2.describe_instance_types, "InstanceTypes", InstanceTypes=there) if there else []
+    offered_types = [name for name in dict.fromkeys(wanted) if name in offered]
+    types = (
+        aws.pages(ec2.describe_instance_types, "InstanceTypes", InstanceTypes=offered_types) if offered_types else []
+    )
     return {"offered": offered, "types": {entry["InstanceType"]: entry for entry in types}}

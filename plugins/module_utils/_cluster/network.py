@@ -162,25 +162,25 @@ def _ours(
 ) -> tuple[dict[str, dict[str, t.Any]], list[dict[str, t.Any]]]:
     """Return entries by part of the network, and foreign ones: without our tag, with another name, or a second one of
     a name."""
-    ours: dict[str, dict[str, t.Any]] = {}
+    own_by_part: dict[str, dict[str, t.Any]] = {}
     others = []
     for entry in entries:
         part = _part(name, entry)
-        if aws.tags_of(entry).get(TAG) == name and part in parts and part not in ours:
-            ours[part] = entry
+        if aws.tags_of(entry).get(TAG) == name and part in parts and part not in own_by_part:
+            own_by_part[part] = entry
         else:
             others.append(entry)
-    return ours, others
+    return own_by_part, others
 
 
 def _internet_gateway(ec2: t.Any, name: str, vpc: str, foreign: list[str]) -> Look:
     """Return the internet gateway, of which a VPC has at most one: it is used whatever its owner; only one with our tag
     is ours to delete, another is added to ``foreign``."""
     gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
-    ours = bool(_with_tag(name, gateways))
-    if gateways and not ours:
+    is_own = bool(_with_tag(name, gateways))
+    if gateways and not is_own:
         foreign.append(f"internet gateway {gateways[0]['InternetGatewayId']}")
-    return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": ours}
+    return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": is_own}
 
 
 def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
@@ -221,8 +221,8 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: li
 def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
     tables = {}
     every = aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside)
-    ours, others = _ours(name, every, ("public", "private"))
-    for part, entry in ours.items():
+    own_by_part, others = _ours(name, every, ("public", "private"))
+    for part, entry in own_by_part.items():
         ways = [route for route in entry["Routes"] if route.get("DestinationCidrBlock") == ANY]
         out = (ways[0].get("NatGatewayId") or ways[0].get("GatewayId")) if ways else None
         subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
@@ -329,8 +329,8 @@ def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str
 def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return ``refusals``, ``actions`` (a string each), ``todo`` (their parts) and ``zone``; pure."""
     subnets, vpc = found.get("subnets", {}), found["vpc"]
-    there = subnets.get("private") or subnets.get("public")
-    zone = wanted["zone"] or (there["zone"] if there else (found["zones"] or [""])[0])
+    existing_subnet = subnets.get("private") or subnets.get("public")
+    zone = wanted["zone"] or (existing_subnet["zone"] if existing_subnet else (found["zones"] or [""])[0])
     refusals = option_problems(wanted) + _refusals(found, wanted, zone)
     steps: list[tuple[str, str]] = []
     if not vpc or not vpc["dns"]:

@@ -160,10 +160,10 @@ class Tree:
         self.sent_bytes += own.size
 
     def _put_parts(self, key: str, stream: t.BinaryIO, own: Sums, step: int) -> None:
-        upload, there = self._begun(key, own)
+        upload, uploaded_parts = self._begun(key, own)
         parts = []
         for number, wanted in enumerate(own.parts, 1):
-            kept = there.get(number, {})
+            kept = uploaded_parts.get(number, {})
             if kept.get(own.field) == wanted:
                 self.resumed_parts += 1
             else:
@@ -182,9 +182,11 @@ class Tree:
     def _begun(self, key: str, own: Sums) -> tuple[str, dict[int, dict[str, t.Any]]]:
         """Return the unfinished upload of this key with its parts by number; otherwise a new one."""
         begun = self.s3.list_multipart_uploads(Bucket=self.bucket, Prefix=key).get("Uploads", [])
-        mine = [entry for entry in begun if entry["Key"] == key and entry.get("ChecksumAlgorithm") == own.algorithm]
-        if mine:
-            upload = max(mine, key=lambda entry: str(entry["Initiated"]))["UploadId"]
+        same_object = [
+            entry for entry in begun if entry["Key"] == key and entry.get("ChecksumAlgorithm") == own.algorithm
+        ]
+        if same_object:
+            upload = max(same_object, key=lambda entry: str(entry["Initiated"]))["UploadId"]
             pages = self.s3.get_paginator("list_parts").paginate(Bucket=self.bucket, Key=key, UploadId=upload)
             return upload, {part["PartNumber"]: part for page in pages for part in page.get("Parts", [])}
         checksum = {"ChecksumAlgorithm": own.algorithm, "ChecksumType": own.kind}

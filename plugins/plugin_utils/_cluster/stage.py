@@ -22,17 +22,19 @@ OWN_SID = "TlsOnly"
 MAX_BYTES = 256 << 20
 
 
-def _texts(what: str, entry: Mapping[str, Any], needs: Sequence[str], known: Sequence[str]) -> Iterator[str]:
+def _string_errors(
+    subject: str, entry: Mapping[str, Any], required: Sequence[str], known: Sequence[str]
+) -> Iterator[str]:
     for key in sorted(set(map(str, entry)) - set(known)):
-        yield f"{what} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
-    for key in needs:
+        yield f"{subject} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
+    for key in required:
         if not isinstance(entry.get(key), str) or not entry[key]:
-            yield f"{what}: {key} is {entry.get(key)!r}; use a string"
+            yield f"{subject}: {key} is {entry.get(key)!r}; use a string"
 
 
-def _bucket_name(what: str, name: Any) -> Iterator[str]:
+def _bucket_name(subject: str, name: Any) -> Iterator[str]:
     if isinstance(name, str) and name and not BUCKET.fullmatch(name):
-        yield f"{what} has the bucket '{name}'; a name is 3 to 63 small letters, digits, dots and hyphens"
+        yield f"{subject} has the bucket '{name}'; a name is 3 to 63 small letters, digits, dots and hyphens"
 
 
 def _start(upload: Mapping[str, Any]) -> str:
@@ -46,27 +48,30 @@ def _is_true(value: Any) -> bool:
 
 def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return all problems of cluster_buckets and cluster_uploads, a sentence each."""
-    found = []
+    errors = []
     for number, bucket in enumerate(buckets, 1):
-        what = f"bucket {number} of cluster_buckets"
-        found += [*_texts(what, bucket, ("name",), BUCKET_KEYS), *_bucket_name(what, bucket.get("name"))]
+        subject = f"bucket {number} of cluster_buckets"
+        errors += [*_string_errors(subject, bucket, ("name",), BUCKET_KEYS), *_bucket_name(subject, bucket.get("name"))]
     for number, upload in enumerate(uploads, 1):
-        what = f"upload {number} of cluster_uploads"
-        found += [*_texts(what, upload, ("source", "bucket"), UPLOAD_KEYS), *_bucket_name(what, upload.get("bucket"))]
+        subject = f"upload {number} of cluster_uploads"
+        errors += [
+            *_string_errors(subject, upload, ("source", "bucket"), UPLOAD_KEYS),
+            *_bucket_name(subject, upload.get("bucket")),
+        ]
         if not isinstance(upload.get("prefix") or "", str):
-            found.append(f"{what}: prefix is {upload['prefix']!r}; use a string")
+            errors.append(f"{subject}: prefix is {upload['prefix']!r}; use a string")
         sample = upload.get("sample") or []
         if not isinstance(sample, list) or not all(isinstance(name, str) for name in sample):
-            found.append(f"{what}: sample is {sample!r}; use a list of paths below source")
-    for one in uploads:
+            errors.append(f"{subject}: sample is {sample!r}; use a list of paths below source")
+    for deleting in uploads:
         for other in uploads:
-            within = one.get("bucket") == other.get("bucket") and _start(other).startswith(_start(one))
-            if one is not other and within and _is_true(one.get("delete")):
-                found.append(
-                    f"the upload of {one.get('source')} has delete and would remove the files that the upload of "
+            within = deleting.get("bucket") == other.get("bucket") and _start(other).startswith(_start(deleting))
+            if deleting is not other and within and _is_true(deleting.get("delete")):
+                errors.append(
+                    f"the upload of {deleting.get('source')} has delete and would remove the files that the upload of "
                     f"{other.get('source')} puts into s3://{other.get('bucket')}/{_start(other)}; use another prefix"
                 )
-    return [" ".join(sentence.split()) for sentence in found]
+    return [" ".join(sentence.split()) for sentence in errors]
 
 
 def _schema(path: str) -> str:
@@ -101,9 +106,9 @@ def plan(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, An
     return {"problems": wrong, "uploads": result, "judged": judged}
 
 
-def policy(there: str, ours: Mapping[str, Any]) -> dict[str, Any]:
+def policy(existing: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return our policy of a bucket with the existing statements of others (JSON text, "" for none)."""
-    found = json.loads(there).get("Statement", []) if there else []
-    statements = [found] if isinstance(found, dict) else found
+    statement = json.loads(existing).get("Statement", []) if existing else []
+    statements = [statement] if isinstance(statement, dict) else statement
     kept = [entry for entry in statements if entry.get("Sid") != OWN_SID]
-    return {**ours, "Statement": [*kept, *ours["Statement"]]}
+    return {**own, "Statement": [*kept, *own["Statement"]]}

@@ -33,21 +33,21 @@ def removals(
     ``launched``: the region, and the ids of instances and volumes, that the run recorded. ``kept``: other instances and
     volumes with the tags of the run, and the key pair and group that they may use.
     """
-    there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in ID_KEYS}
+    existing = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in ID_KEYS}
     tagged = {
         kind: sorted(str(entry[ID_KEYS[kind]]) for entry in entries if RUN.match(run) and run_of(entry) == run)
-        for kind, entries in there.items()
+        for kind, entries in existing.items()
     }
     own = {name for kind in ("instances", "volumes") for name in (launched or {}).get(kind) or ()}
     kept = [name for kind in ("instances", "volumes") for name in tagged[kind] if name not in own]
     answer: dict[str, Any] = {kind: [name for name in tagged[kind] if name in own] for kind in ("instances", "volumes")}
     alone = not kept
     for kind, key in (("keys", "key_name"), ("groups", "group_name")):
-        named = {str(entry[ID_KEYS[kind]]) for entry in there[kind] if entry.get(key) == run}
+        named = {str(entry[ID_KEYS[kind]]) for entry in existing[kind] if entry.get(key) == run}
         answer[kind] = [name for name in tagged[kind] if name in named and alone]
         kept += [name for name in tagged[kind] if name not in answer[kind]]
     answer["kept"] = kept
-    answer["runs"] = sorted({run_of(entry) for entries in there.values() for entry in entries} - {""})
+    answer["runs"] = sorted({run_of(entry) for entries in existing.values() for entry in entries} - {""})
     answer["problem"] = problem(run, region) or _elsewhere(run, region, launched or {})
     return answer
 
@@ -65,8 +65,8 @@ def _elsewhere(run: str, region: str | None, launched: Mapping[str, Any]) -> str
     """Return that the run was in another region, where its instance may still run."""
     if region is None or launched.get("region") in (None, region):
         return ""
-    there = launched["region"]
-    return f"nothing was removed: {run} was launched in {there}, not in {region}; add -e prove_on_aws_region={there}"
+    actual = launched["region"]
+    return f"nothing was removed: {run} was launched in {actual}, not in {region}; add -e prove_on_aws_region={actual}"
 
 
 def run_of(entry: Mapping[str, Any]) -> str:

@@ -223,9 +223,9 @@ def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     places: dict[tuple[str, ...], list[Mapping[str, Any]]] = collections.defaultdict(list)
     for node in nodes:
         places[(node["queue"] or node["kind"], *node["place"])].append(node)
-    for place, there in sorted(places.items()):
+    for place, members in sorted(places.items()):
         yield f'<div class="place"><span>{_text(" / ".join(place))}</span><div class="cells">'
-        for node in there:
+        for node in members:
             about = _text(f"{node['name']}: {word(node['status'], node['severity'])}")
             target = _text("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
             yield (

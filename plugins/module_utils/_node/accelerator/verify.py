@@ -157,13 +157,13 @@ def _printed(name: str, driver: str | None, since: str) -> t.Callable[[Facts], b
     # A driver of unknown version must print all fields of the newest.
     newer = not have or at_least(have, version_key(since))
 
-    def there(facts: Facts) -> bool:
+    def is_printed(facts: Facts) -> bool:
         value: t.Any = facts
         for part in name.split("."):
             value = value[part]
         return newer or value is not None or name in facts["unreadable"]
 
-    return there
+    return is_printed
 
 
 def _is_na(facts: Facts, name: str) -> bool:
@@ -356,28 +356,28 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
         return not _retires_pages(facts)
 
     def printed(name: str, since: str, all_gpus: bool = True) -> t.Callable[[Facts], bool]:
-        there = _printed(name, driver, since)
+        is_printed = _printed(name, driver, since)
 
         def evidence(facts: Facts) -> bool:
             # Hopper and newer repair channels and TPCs: an older GPU may report N/A.
             if not all_gpus and _is_na(facts, name) and facts["architecture"] in ("Ampere", "Ada Lovelace"):
                 return False
-            return remaps(facts) and there(facts)
+            return remaps(facts) and is_printed(facts)
 
         return evidence
 
     def histogram(name: str) -> t.Callable[[Facts], bool]:
-        there = printed(name, _SINCE_RESET)
-        return lambda facts: there(facts) and not _is_na(facts, "remapped_rows/row_remapper_histogram")
+        is_printed = printed(name, _SINCE_RESET)
+        return lambda facts: is_printed(facts) and not _is_na(facts, "remapped_rows/row_remapper_histogram")
 
     def retires(name: str) -> t.Callable[[Facts], bool]:
         # GPUs that remap rows read N/A in these fields.
-        there = _printed(name, driver, _SINCE_RESET)
-        return lambda facts: _retires_pages(facts) or (there(facts) and not _is_na(facts, name))
+        is_printed = _printed(name, driver, _SINCE_RESET)
+        return lambda facts: _retires_pages(facts) or (is_printed(facts) and not _is_na(facts, name))
 
     def remapping(name: str) -> t.Callable[[Facts], bool]:
-        there = _printed(name, "0", "1")
-        return lambda facts: remaps(facts) or (there(facts) and not _is_na(facts, name))
+        is_printed = _printed(name, "0", "1")
+        return lambda facts: remaps(facts) or (is_printed(facts) and not _is_na(facts, name))
 
     rows, repair = "remapped_rows", "has a memory repair to carry out at the next reset"
     return [
@@ -453,8 +453,8 @@ def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     source = "nvidia-smi, gpu_recovery_action"
 
     def old(name: str) -> t.Callable[[Facts], bool]:
-        there = _printed(name, "0", "1")
-        return lambda facts: not action(facts) and there(facts) and not _is_na(facts, name)
+        is_printed = _printed(name, "0", "1")
+        return lambda facts: not action(facts) and is_printed(facts) and not _is_na(facts, name)
 
     reset = Field("requires_reset", exactly(False), exactly(True), "requires a reset, according to its fields", "reset")
     evidence = [
@@ -475,8 +475,8 @@ def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     ]
     result = decide("gpu.recovery", evidence, gpus, "None", source=source)
     # Without any of these fields the verdict is not a pass: their absence proves nothing.
-    there = [field.when(gpu.facts) for gpu in gpus for field in evidence if field.when is not None]
-    if result.status != FAIL and gpus and not any(there):
+    applies = [field.when(gpu.facts) for gpu in gpus for field in evidence if field.when is not None]
+    if result.status != FAIL and gpus and not any(applies):
         return not_applicable("gpu.recovery", "this driver does not name a recovery action")
     return result
 
@@ -599,8 +599,8 @@ def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
 
 def _unless_gone(name: str, driver: str | None) -> t.Callable[[Facts], bool]:
     """Return a test of whether a field that drivers from 590 on no longer read is evidence."""
-    there = _printed(name, driver, _SINCE_RESET)
-    return lambda facts: there(facts) and "deprecated" not in facts["unreadable"].get(name, "")
+    is_printed = _printed(name, driver, _SINCE_RESET)
+    return lambda facts: is_printed(facts) and "deprecated" not in facts["unreadable"].get(name, "")
 
 
 def _is_performance_state(word: object) -> bool:
@@ -660,8 +660,8 @@ def _power_limits(gpus: t.Sequence[Subject], driver: str | None) -> t.Iterator[F
 
 
 def _unless_na(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
-    there = _printed(name, driver, since)
-    return lambda facts: there(facts) and not (_is_na(facts, name) and facts["architecture"] != "Hopper")
+    is_printed = _printed(name, driver, since)
+    return lambda facts: is_printed(facts) and not (_is_na(facts, name) and facts["architecture"] != "Hopper")
 
 
 def _pcie(gpus: t.Sequence[Subject], driver: str | None) -> Result:
@@ -873,12 +873,12 @@ def _other_than(good: str) -> Test:
 
 def _unless_healthy(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
     """Return a test of whether a field of the fabric's health is evidence: two are N/A beside a healthy summary."""
-    there = _printed(f"fabric.health.{name}", driver, since)
+    is_printed = _printed(f"fabric.health.{name}", driver, since)
 
     def evidence(facts: Facts) -> bool:
         health = facts["fabric"]["health"]
         left_out = name in _SUMMED_UP and health[name] == "N/A" and health["summary"] == "Healthy"
-        return there(facts) and not left_out
+        return is_printed(facts) and not left_out
 
     return evidence
 

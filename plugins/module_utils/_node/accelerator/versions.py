@@ -76,7 +76,7 @@ def verify_versions(facts: t.Mapping[str, t.Any], used: bool) -> list[Result]:
 def found_versions(facts: t.Mapping[str, t.Any]) -> dict[str, str | None]:
     """Return {component: version}; empty for an unreadable version, None for a missing component."""
     installer, plugin = facts["installer"], facts["plugin"]
-    there = {
+    components = {
         "driver": (facts["nvidia_driver"], facts["nvidia_driver"]),
         "cuda": (facts["cuda"]["path"], facts["cuda"]["version"]),
         "installer": (installer["state"] != "absent", installer["version"]),
@@ -85,7 +85,7 @@ def found_versions(facts: t.Mapping[str, t.Any]) -> dict[str, str | None]:
         # If the linker did not answer, NCCL may exist with an unknown version.
         "nccl": (facts["nccl"]["path"] or facts["linker_problem"], facts["nccl"]["version"]),
     }
-    return {name: (version or "") if present else None for name, (present, version) in there.items()}
+    return {name: (version or "") if present else None for name, (present, version) in components.items()}
 
 
 def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, used: bool) -> Result:

@@ -304,12 +304,12 @@ def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
 
 def _unknown_holds(facts: Facts, config: RoleConfig) -> list[str]:
     """Return one sentence if packages have to be held and their holds could not be determined."""
-    there = [path for path in ((facts["docker"] or {}).get("path"), facts["nvidia"]["tool"]) if path]
-    if not config.hold or not there or facts["package_manager"] is not None or facts["system"]["pkg_mgr"] is None:
+    tools = [path for path in ((facts["docker"] or {}).get("path"), facts["nvidia"]["tool"]) if path]
+    if not config.hold or not tools or facts["package_manager"] is not None or facts["system"]["pkg_mgr"] is None:
         return []
     return [
         (
-            f"could not determine whether the packages of {' and '.join(there)} are held, since neither dpkg-query nor "
+            f"could not determine whether the packages of {' and '.join(tools)} are held, since neither dpkg-query nor "
             "rpm answered: check that it ends, then run again"
         )
     ]
@@ -324,11 +324,13 @@ def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[Package]) -> t
     """Return the packages to hold, installed or to be installed: Docker if it is wanted, and the toolkit."""
     if not config.hold:
         return ()
-    mine = docker_packages(facts, config) if facts["docker"] is not None else []
-    mine += toolkit_packages(config)
+    own_packages = docker_packages(facts, config) if facts["docker"] is not None else []
+    own_packages += toolkit_packages(config)
     new = {entry.name for entry in packages}
     return tuple(
-        name for name in dict.fromkeys(entry.name for entry in mine) if name in new or facts["held"].get(name) is False
+        name
+        for name in dict.fromkeys(entry.name for entry in own_packages)
+        if name in new or facts["held"].get(name) is False
     )
 
 
@@ -384,8 +386,8 @@ def _links(facts: Facts, config: RoleConfig) -> list[Step]:
         links.append({"path": listed[0]["path"], "target": own})
     links += [
         {"path": path, "target": posixpath.join(files.SHIPPED_HOOKS, posixpath.basename(path))}
-        for path, there in facts["hooks"].items()
-        if not there
+        for path, exists in facts["hooks"].items()
+        if not exists
     ]
     return [Step("links", "links", {"links": links})] if links else []
 
@@ -423,7 +425,7 @@ def _plugstack_step(facts: Facts, config: RoleConfig) -> list[Step]:
 def _effects(facts: Facts, config: RoleConfig, parts: t.Collection[str]) -> list[Step]:
     """Return the commands that apply changed files."""
     found = []
-    missing = [path for path, there in facts["run_directories"].items() if not there]
+    missing = [path for path, exists in facts["run_directories"].items() if not exists]
     if "tmpfiles" in parts or missing:
         found.append(command("tmpfiles", ["systemd-tmpfiles", "--create", files.TMPFILES_PATH]))
     wanted = {entry["path"]: entry["text"] for entry in files.wanted_files(facts, config.enroot)}

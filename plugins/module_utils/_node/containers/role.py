@@ -50,9 +50,9 @@ def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
         facts["results"] = verify_containers(node, facts, [], config.enroot)
         return facts
     packages, facts["package_manager"] = installed_packages(node)
-    mine = [entry.name for entry in [*docker_packages(facts, config), *toolkit_packages(config)]]
-    there = {name: entry for name, entry in (packages or {}).items() if entry["installed"]}
-    facts["held"] = {name: there[name]["held"] for name in mine if name in there}
+    own_packages = [entry.name for entry in [*docker_packages(facts, config), *toolkit_packages(config)]]
+    installed = {name: entry for name, entry in (packages or {}).items() if entry["installed"]}
+    facts["held"] = {name: installed[name]["held"] for name in own_packages if name in installed}
     found = refusals(facts, config.enroot, config.build_version)
     facts["results"] = verify_containers(node, facts, found, config.enroot, _probes(facts, config))
     facts["trial"] = [entry for entry in facts["results"] if entry.id in _TRIAL]

@@ -133,9 +133,9 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
         reason = f"Slurm starts no job now, so no container was tested: {exc}"
         return undeterminable(check, reason, scope=scope), None
     # The second step must run on the node of the first, or the root directories cannot be compared.
-    there = dataclasses.replace(trial, node=trial.node or outside.get("node", ""))
+    second_trial = dataclasses.replace(trial, node=trial.node or outside.get("node", ""))
     try:
-        inside = _run_step(host, bin_dir, there, True)
+        inside = _run_step(host, bin_dir, second_trial, True)
     except CommandError as exc:
         if exc.rc is None or _has_timed_out(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
@@ -145,10 +145,10 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
         if "TaskProlog failed" in exc.stderr:
             hint = "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
-    other = inside.get("node") or there.node
-    if there.node and other != there.node:
+    other = inside.get("node") or second_trial.node
+    if second_trial.node and other != second_trial.node:
         # Two nodes have different root directories without any container.
-        text = f"the step ran on {other} instead of {there.node}, so nothing proves that it ran in a container"
+        text = f"the step ran on {other} instead of {second_trial.node}, so nothing proves that it ran in a container"
         return undeterminable(check, text, scope=scope), None
     if not inside.get("root") or inside["root"] == outside.get("root"):
         text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not active"

@@ -207,17 +207,19 @@ def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> li
 def _apparmor(host: EnrootHost) -> Result:
     """Return whether a profile that allows user namespaces is loaded: the file of a profile does nothing by itself."""
     check = "enroot.apparmor"
-    there = [path for path in (enroot_files.SHIPPED_APPARMOR, enroot_files.APPARMOR_PATH) if host.exists(path)]
-    if not there:
+    profiles = [path for path in (enroot_files.SHIPPED_APPARMOR, enroot_files.APPARMOR_PATH) if host.exists(path)]
+    if not profiles:
         text = "AppArmor restricts user namespaces and no profile allows them to enroot-nsenter"
         return failed(check, text, hint=RERUN)
     loaded = host.read_text(LOADED_PROFILES)
     if loaded is None:
-        return undeterminable(check, f"{there[0]} exists, and {LOADED_PROFILES} cannot be read", hint="run it as root")
+        return undeterminable(
+            check, f"{profiles[0]} exists, and {LOADED_PROFILES} cannot be read", hint="run it as root"
+        )
     modes = {name: mode for name, mode in _PROFILE.findall(loaded) if name in enroot_files.APPARMOR_PROFILES}
     if not modes:
-        hint = f"load it with 'apparmor_parser --replace {there[0]}', and look with 'systemctl status apparmor'"
-        return failed(check, f"{there[0]} exists, and its profile is not loaded", hint=hint)
+        hint = f"load it with 'apparmor_parser --replace {profiles[0]}', and look with 'systemctl status apparmor'"
+        return failed(check, f"{profiles[0]} exists, and its profile is not loaded", hint=hint)
     shown = " and ".join(f"{name} ({mode})" for name, mode in sorted(modes.items()))
     # The kernel attaches none of several profiles that match a path equally.
     if len(modes) > 1:

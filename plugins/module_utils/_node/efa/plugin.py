@@ -130,15 +130,15 @@ def find_plugins(
     found: list[dict[str, t.Any]] = []
     seen: set[str] = set()
     for place in dict.fromkeys([*extra_places, *PLUGIN_PLACES]):
-        there = set(host.listdir(place))
-        names = [name for name in NET_NAMES if name in there]
+        file_names = set(host.listdir(place))
+        names = [name for name in NET_NAMES if name in file_names]
         real = host.realpath(f"{place}/{names[0]}") if names else ""
         if not names or real in seen:
             continue
         seen.add(real)
-        tuner = next((f"{place}/{name}" for name in TUNER_NAMES if name in there), None)
-        tried = try_load(host, f"{place}/{names[0]}")
-        tuned = try_load(host, tuner) if tuner else {"loads": None, "error": None}
+        tuner = next((f"{place}/{name}" for name in TUNER_NAMES if name in file_names), None)
+        net_result = try_load(host, f"{place}/{names[0]}")
+        tuner_result = try_load(host, tuner) if tuner else {"loads": None, "error": None}
         found.append(
             {
                 "place": place,
@@ -146,12 +146,12 @@ def find_plugins(
                 "tuner": tuner,
                 "names": names,
                 # Libraries only: a file of another type may be endless.
-                "version": plugin_version(host.read_text(real) or "") if tried["loads"] else None,
-                "loads": tried["loads"],
-                "error": tried["error"],
-                "interfaces": [name for name in tried["symbols"] if name.startswith("ncclNetPlugin_")],
-                "tuner_loads": tuned["loads"],
-                "tuner_error": tuned["error"],
+                "version": plugin_version(host.read_text(real) or "") if net_result["loads"] else None,
+                "loads": net_result["loads"],
+                "error": net_result["error"],
+                "interfaces": [name for name in net_result["symbols"] if name.startswith("ncclNetPlugin_")],
+                "tuner_loads": tuner_result["loads"],
+                "tuner_error": tuner_result["error"],
                 "on_linker_path": any(real in map(host.realpath, libraries.get(name, ())) for name in NET_NAMES),
             }
         )
@@ -176,10 +176,10 @@ def nccl_setting(host: Host, name: str) -> dict[str, str | None]:
     if value is not None:
         return {"value": value or None, "source": "the environment" if value else None}
     home = host.variable("HOME")
-    own = host.variable("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else None)
-    for path in [own, NCCL_CONF] if own else [NCCL_CONF]:
-        for row in (host.read_text(path) or "").splitlines():
-            key, equals, value = row.partition("=")
+    user_file = host.variable("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else None)
+    for path in [user_file, NCCL_CONF] if user_file else [NCCL_CONF]:
+        for line in (host.read_text(path) or "").splitlines():
+            key, equals, value = line.partition("=")
             if equals and key == name:
                 return {"value": value or None, "source": path if value else None}
     return {"value": None, "source": None}
@@ -212,8 +212,10 @@ def opened_net(
     setting = nccl_setting(host, "NCCL_NET_PLUGIN")
     names = net_names(setting["value"])
     path = next((found for name in names for found in [_resolve(host, name, libraries)] if found), None)
-    ours = {host.realpath(f"{plugin['place']}/{name}"): plugin["net"] for plugin in plugins for name in plugin["names"]}
-    return {**setting, "names": names, "path": path, "plugin": ours.get(host.realpath(path)) if path else None}
+    net_by_file = {
+        host.realpath(f"{plugin['place']}/{name}"): plugin["net"] for plugin in plugins for name in plugin["names"]
+    }
+    return {**setting, "names": names, "path": path, "plugin": net_by_file.get(host.realpath(path)) if path else None}
 
 
 def opened_tuner(host: Host) -> dict[str, t.Any]:

@@ -151,9 +151,9 @@ def _is_unlimited(result: Result) -> bool:
 
 def _tests(facts: Facts, config: EfaConfig) -> Result:
     programs = tests_programs(config)
-    there = [path for path in programs if facts["paths"][path]]
-    if there:
-        return passed("efa.tests", there[0])
+    existing = [path for path in programs if facts["paths"][path]]
+    if existing:
+        return passed("efa.tests", existing[0])
     return failed(
         "efa.tests",
         f"nccl-tests are to be prebuilt, and neither {' nor '.join(programs)} is there",

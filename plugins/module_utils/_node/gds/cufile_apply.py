@@ -66,8 +66,8 @@ class FileHost(Host):
 
 def _take_over(handle: int, path: str, info: os.stat_result) -> None:
     """Copy owner, mode and extended attributes (SELinux, access lists) of a file to an open file."""
-    mine = os.fstat(handle)
-    if (mine.st_uid, mine.st_gid) != (info.st_uid, info.st_gid):
+    current = os.fstat(handle)
+    if (current.st_uid, current.st_gid) != (info.st_uid, info.st_gid):
         os.fchown(handle, info.st_uid, info.st_gid)
     os.fchmod(handle, stat.S_IMODE(info.st_mode))
     with contextlib.suppress(OSError):

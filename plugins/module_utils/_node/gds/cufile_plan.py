@@ -140,12 +140,12 @@ def _problem(path: Path, value: t.Any, allow_unknown: bool, release: tuple[int, 
     if below:
         return _table_problem(key, below, value)
     if release is not None and not allow_unknown:
-        here = f"and this node has {release[0]}.{release[1]}"
+        node_has = f"and this node has {release[0]}.{release[1]}"
         if entry["since"] != OLDEST and release < _release(entry["since"]):
-            return f"{key} is known from GDS {entry['since']} on {here}: leave it out"
+            return f"{key} is known from GDS {entry['since']} on {node_has}: leave it out"
         if entry["until"] and release > _release(entry["until"]):
             instead = f"use {INSTEAD[key]}" if key in INSTEAD else "leave it out"
-            return f"{key} is known up to GDS {entry['until']} {here}: {instead}"
+            return f"{key} is known up to GDS {entry['until']} {node_has}: {instead}"
     return _value_problem(key, entry, value, release)
 
 

@@ -149,8 +149,8 @@ def boot_needs(facts: Facts, config: GdsConfig) -> list[str]:
         return []
     found = []
     wanted = registry_wanted(facts["gpus"])
-    here = facts["registry_dwords"] or {}
-    if facts["kernel"]["machine"] in ("x86_64", None) and {**here, **wanted} != here:
+    current = facts["registry_dwords"] or {}
+    if facts["kernel"]["machine"] in ("x86_64", None) and {**current, **wanted} != current:
         found.append(f"RegistryDwords of the NVIDIA driver ({files.registry_text(wanted)})")
     if facts["nvme_multipath"] is not False:
         found.append("multipath of nvme_core turned off")

@@ -78,11 +78,11 @@ def lustre_mounts(host: Host) -> list[dict[str, t.Any]]:
     """Return the mounted file systems of the role fsx_lustre: [{path, efa: bool, or None if not recorded}]."""
     asked = host.read_json(LUSTRE)
     systems = asked.get("file_systems") if isinstance(asked, dict) else None
-    here = {mount["target"] for mount in read_mounts(host) if mount["fstype"] == "lustre"}
+    targets = {mount["target"] for mount in read_mounts(host) if mount["fstype"] == "lustre"}
     return [
         {"path": entry["path"], "efa": entry.get("efa")}
         for entry in systems or []
-        if isinstance(entry, dict) and entry.get("path") in here
+        if isinstance(entry, dict) and entry.get("path") in targets
     ]
 
 
@@ -156,8 +156,8 @@ def report(facts: Facts, config: GdsConfig) -> Report:
         return Report(facts={"mlcluster_gds": {"mounts": {}, "reboot_needed": [], "bandwidth": []}})
     driver, wanted = facts["driver"], package_plan(facts, config)
     licence = "open" if driver["open_module"] else "proprietary or unknown"
-    here = f"driver {driver['version'] or 'none'} ({licence} kernel module by {driver['evidence'] or 'nothing'})"
-    shown = [f"{here}, CUDA {wanted['cuda'] or 'unknown'} by {wanted['evidence'] or 'nothing'}"]
+    driver_line = f"driver {driver['version'] or 'none'} ({licence} kernel module by {driver['evidence'] or 'nothing'})"
+    shown = [f"{driver_line}, CUDA {wanted['cuda'] or 'unknown'} by {wanted['evidence'] or 'nothing'}"]
     measured = [entry.line() for entry in facts["measured"]]
     shown += measured
     shown += advice(dict(facts)) if config.layout_advice else []

@@ -196,14 +196,14 @@ def _python(host: Host) -> dict[str, t.Any]:
 
 def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) -> Result:
     """Return whether this is a container: without one, the same command runs on the host."""
-    check, here, there = "container.root", inside["root"], (outside or {}).get("root")
+    check, own_root, host_root = "container.root", inside["root"], (outside or {}).get("root")
     if outside is None:
         return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
-    unknown = [str(root) for root in (here, there) if not is_root(root)]
+    unknown = [str(root) for root in (own_root, host_root) if not is_root(root)]
     if unknown:
         text = f"the mount at / could not be determined, here or on the host: it reads '{unknown[0]}'"
         return undeterminable(check, text)
-    if here == there:
+    if own_root == host_root:
         hint = "check that Pyxis is loaded: srun --help | grep container-image"
         return failed(check, "this is not a container: its root directory is the host's", severity="reset", hint=hint)
     return passed(check, "a root directory of its own")
@@ -284,9 +284,9 @@ def _component(
     if outside is None and name in COMPARED:
         return undeterminable(check, "there are no facts of the host to compare with", found=found, hint=_NO_FACTS)
     # None: not installed on the host.
-    there = (outside or {}).get(fact, "nothing")
-    if name in COMPARED and there is not None and not is_version(there):
-        return undeterminable(check, f"the host's facts give '{there}' as the version of {what}", found=found)
+    host_version = (outside or {}).get(fact, "nothing")
+    if name in COMPARED and host_version is not None and not is_version(host_version):
+        return undeterminable(check, f"the host's facts give '{host_version}' as the version of {what}", found=found)
     if not is_version(found):
         return undeterminable(check, f"the version of {what} reads '{found}'")
     return passed(check, found, expected=minimum or (outside or {}).get(fact))
@@ -308,17 +308,16 @@ def _devices(
         return undeterminable(
             check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
         )
-    there = outside.get(key)
-    if not isinstance(there, int) or isinstance(there, bool) or there < 0:
+    host_count = outside.get(key)
+    if not isinstance(host_count, int) or isinstance(host_count, bool) or host_count < 0:
         return undeterminable(check, f"the host's facts do not give its number of {what}", found=inside[key])
-    if inside[key] > there:
-        text = (
-            f"there are {inside[key]} {what} here and the host's facts give {there}: they are of another host or time"
-        )
+    if inside[key] > host_count:
+        counts = f"there are {inside[key]} {what} here and the host's facts give {host_count}"
+        text = f"{counts}: they are of another host or time"
         return undeterminable(check, text, found=inside[key], hint=_NO_FACTS)
-    expected = int(share) if share and share.isdecimal() else there
+    expected = int(share) if share and share.isdecimal() else host_count
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
-    if not there:
+    if not host_count:
         return not_applicable(check, f"the host has no {what}")
     if not expected:
         return not_applicable(check, f"the job has no {what}")
@@ -348,8 +347,8 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
         return [undeterminable(check, str(exc))]
     results = []
     for volume in volumes:
-        there = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
-        places = [path for path in there if (host.stat(path) or {"is_dir": True})["is_dir"]]
+        targets = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
+        places = [path for path in targets if (host.stat(path) or {"is_dir": True})["is_dir"]]
         scope = Scope(device=volume["path"])
         if not volume["device"]:
             text = "the local volume was not mounted on the host when it wrote its facts"

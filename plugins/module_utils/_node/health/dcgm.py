@@ -124,20 +124,20 @@ def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: f
 def _fields(host: Host, reported: Reported, gpus: t.Sequence[str]) -> Result:
     """Return whether DCGM reports the GPUs of the driver, each with the values that others have."""
     check, names = "dcgm.fields", host.listdir(GPUS)
-    there = len(names)
+    driver_count = len(names)
     known = {
         uuid for name in names for uuid in _DRIVER_UUID.findall(host.read_text(f"{GPUS}/{name}/information") or "")
     }
     text = None
-    if there != len(gpus):
-        text = f"DCGM reports {len(gpus)} GPUs, and the driver has {there}"
-    elif list(gpus) != [f"gpu{number}" for number in range(there)]:
+    if driver_count != len(gpus):
+        text = f"DCGM reports {len(gpus)} GPUs, and the driver has {driver_count}"
+    elif list(gpus) != [f"gpu{number}" for number in range(driver_count)]:
         # DCGM numbers the GPUs that it finds from 0.
-        text = f"DCGM reports {', '.join(gpus)}, and the driver has {there} GPUs"
-    elif reported.uuids and len(known) == there and set(reported.uuids) != known:
+        text = f"DCGM reports {', '.join(gpus)}, and the driver has {driver_count} GPUs"
+    elif reported.uuids and len(known) == driver_count and set(reported.uuids) != known:
         text = f"DCGM reports GPUs with other UUIDs than the driver: {', '.join(sorted(set(reported.uuids) - known))}"
     if text:
-        return undeterminable(check, text, expected=there, found=len(gpus), source=SOURCE)
+        return undeterminable(check, text, expected=driver_count, found=len(gpus), source=SOURCE)
     missing = [f"{field.names[0]} of {gpu}" for field in FIELDS for gpu in _without(field, reported.words, gpus)]
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
@@ -145,7 +145,9 @@ def _fields(host: Host, reported: Reported, gpus: t.Sequence[str]) -> Result:
         return undeterminable(check, text, source=SOURCE)
     lacking = [field.name for field in FIELDS if not _figures(reported.words[field.name])]
     rest = f", without {', '.join(lacking)}" if lacking else ""
-    return passed(check, f"{len(FIELDS) - len(lacking)} of {len(FIELDS)} fields of {there} GPUs{rest}", source=SOURCE)
+    return passed(
+        check, f"{len(FIELDS) - len(lacking)} of {len(FIELDS)} fields of {driver_count} GPUs{rest}", source=SOURCE
+    )
 
 
 def _without(field: Field, words: Words, gpus: t.Sequence[str]) -> list[str]:

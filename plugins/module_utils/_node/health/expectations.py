@@ -321,7 +321,7 @@ def dropped(expect: Expectations) -> list[Result]:
         "s3.list": bool(expect.buckets),
         **{f"s3.{right}": any(right in one.rights for one in expect.buckets) for right in ("read", "write")},
     }
-    names = [] if expect.unresolved else [name for name, there in made.items() if not there]
+    names = [] if expect.unresolved else [name for name, verdicts in made.items() if not verdicts]
     return [none_expected(name, "the site expects none", "the site's expectations") for name in names]
 
 

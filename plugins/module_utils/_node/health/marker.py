@@ -63,12 +63,12 @@ def write_marker(host: Host, reason: str, by: str, path: str = MARKER_PATH) -> N
 
 def clear_marker(host: Host, path: str = MARKER_PATH) -> bool:
     """Remove the marker; return whether there was one."""
-    there = os.path.lexists(path)
+    existed = os.path.lexists(path)
     try:
         host.remove(path)
     except OSError as exc:
         raise NodeError(f"could not remove {path} ({exc.strerror}): run as root") from exc
-    return there
+    return existed
 
 
 def check_marker(host: Host, path: str = MARKER_PATH) -> list[Result]:

@@ -105,9 +105,9 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
     while True:
         left = deadline - host.monotonic()
         domain, problem = look_domain(host, path, max(min(left, _ASK_SECONDS), LONGEST_POLL))
-        mine = domain.members.get(job.address) if domain else None
+        own_member = domain.members.get(job.address) if domain else None
         # Without a daemon, ctl also prints a table, of unreachable nodes.
-        if domain is None or mine is None or mine.status == "UNAVAILABLE":
+        if domain is None or own_member is None or own_member.status == "UNAVAILABLE":
             active = look_unit(host, service)["active"]
             if active in ("failed", "inactive"):
                 return failed("imex.service", f"the daemon does not run: ActiveState is {active}", severity="reset")
@@ -115,7 +115,7 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
             result = _without_table(host, path, problem, host.monotonic() >= deadline)
         else:
             result = verify.verify_domain(domain, members, job.address)
-        if result.status == PASS or _is_final(mine) or host.monotonic() >= deadline:
+        if result.status == PASS or _is_final(own_member) or host.monotonic() >= deadline:
             return result
         host.sleep(pause)
         pause = min(pause * _GROWTH, LONGEST_POLL)
@@ -129,8 +129,8 @@ def _without_table(host: Host, path: str, problem: str, is_last: bool) -> Result
     return failed("imex.domain", f"the daemon gives no answer: {problem}", severity="reset")
 
 
-def _is_final(mine: parse.Member | None) -> bool:
-    return mine is not None and any(letter in _FINAL for letter in mine.to.values())
+def _is_final(member: parse.Member | None) -> bool:
+    return member is not None and any(letter in _FINAL for letter in member.to.values())
 
 
 def _restart(host: Host, unit: str) -> None:

@@ -107,8 +107,8 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
     A fault that only concerns this node has the severity reset; a missing peer has monitor.
     """
     wanted = sorted(members) if isinstance(members, (list, tuple)) else None
-    mine = domain.members.get(own) if isinstance(own, str) else None
-    if wanted is None or mine is None or not isinstance(own, str):
+    own_member = domain.members.get(own) if isinstance(own, str) else None
+    if wanted is None or own_member is None or not isinstance(own, str):
         return undeterminable("imex.domain", "the list of the job's nodes, or this node in it, is not known")
     fields: list[Field] = [
         Field(
@@ -121,29 +121,29 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
         ),
         Field("status", exactly(parse.READY), exactly(*parse.NOT_READY), "this node is {}", "reset", "own state"),
     ]
-    blamed = "reset" if cut_off(mine) else "monitor"
-    evidence: dict[str, t.Any] = {"addresses": ", ".join(sorted(domain.members)), "status": mine.status}
+    severity = "reset" if cut_off(own_member) else "monitor"
+    evidence: dict[str, t.Any] = {"addresses": ", ".join(sorted(domain.members)), "status": own_member.status}
     subjects = [Subject(evidence)]
     result = decide("imex.domain", fields, subjects, evidence["addresses"], hint=_LOG_HINT, source=SOURCE)
     if result.status != "pass":
         return result
     pair = (
-        Field("to", exactly(parse.CONNECTED), _letter, "is not joined ({})", blamed, "connection from this node"),
+        Field("to", exactly(parse.CONNECTED), _letter, "is not joined ({})", severity, "connection from this node"),
         Field("back", exactly(parse.CONNECTED), _letter, "does not see this node ({})", "monitor", "connection back"),
         Field("status", exactly(parse.READY), exactly(*parse.NOT_READY), "is {}", "monitor", "state"),
         Field("version", is_version, never, label="Version"),
         Field(
             "version",
-            exactly(mine.version),
-            _other_than(mine.version),
-            f"has version {{}} and this node {mine.version}",
+            exactly(own_member.version),
+            _other_than(own_member.version),
+            f"has version {{}} and this node {own_member.version}",
             "reset",
         ),
     )
     peers = [
         Subject(
             {
-                "to": mine.to.get(address),
+                "to": own_member.to.get(address),
                 "back": member.to.get(own),
                 "status": member.status,
                 "version": member.version,
@@ -160,7 +160,7 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
         if own not in (member.address, address)
     ]
     state = (Field("state", exactly("UP"), exactly("DEGRADED", "DOWN"), "the domain is {}", "monitor", "Domain State"),)
-    found = {"nodes": len(peers), "version": mine.version}
+    found = {"nodes": len(peers), "version": own_member.version}
     joined = decide("imex.domain", pair, peers, found, hint=_LOG_HINT, source=SOURCE)
     if between and joined.status == "pass":
         joined = decide("imex.domain", rest, between, found, hint=_LOG_HINT, source=SOURCE)
@@ -169,9 +169,9 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
     return decide("imex.domain", state, [Subject({"state": domain.state})], found, hint=_LOG_HINT, source=SOURCE)
 
 
-def cut_off(mine: parse.Member) -> bool:
+def cut_off(member: parse.Member) -> bool:
     """Return whether a node is connected with fewer than half of its peers, so that the fault is its own."""
-    peers = [letter for address, letter in mine.to.items() if address != mine.address]
+    peers = [letter for address, letter in member.to.items() if address != member.address]
     joined = sum(1 for letter in peers if letter == parse.CONNECTED)
     return bool(peers) and joined * 2 < len(peers)
 

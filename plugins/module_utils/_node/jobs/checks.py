@@ -164,10 +164,10 @@ def slurm_state(checks: Checks, settings: t.Mapping[str, str | None], container_
         # no step would start in a container.
         if not (name == "TaskProlog" and container_options) and posixpath.dirname(path) not in folders
     }
-    ours = set(due.values())
+    own_programs = set(due.values())
     return SlurmState(
         due=due,
-        taken=tuple(program for name in due for program in runs.get(name, ()) if program not in ours),
+        taken=tuple(program for name in due for program in runs.get(name, ()) if program not in own_programs),
         in_use=tuple(sorted(name for name, path in scripts.items() if path in programs)),
     )
 

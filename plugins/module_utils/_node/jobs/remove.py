@@ -35,11 +35,11 @@ def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, lis
     jobs = [path for path in named if _is_job_file(host, path)]
     own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if host.stat(path)]
     tools = f"{place}/{TOOLS}"
-    there = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
-    built = [path for path in there if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
+    existing = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
+    built = [path for path in existing if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
     sums = {f"{place}/{name}": digest for name, digest in _data_sums(host).items()}
     programs, emptied = _programs(host, f"{place}/{DATA}", sums)
-    emptied += [tools] if _is_directory(host, tools) and built == there else []
+    emptied += [tools] if _is_directory(host, tools) and built == existing else []
     return {"scripts": scripts, "files": [*jobs, *programs, *own], "directories": built, "emptied": emptied}
 
 
@@ -73,15 +73,15 @@ def _programs(host: Host, path: str, sums: t.Mapping[str, str]) -> tuple[list[st
         return [], []
     found: list[str] = []
     emptied: list[str] = []
-    there = [f"{path}/{name}" for name in host.listdir(path)]
-    for entry in there:
+    existing = [f"{path}/{name}" for name in host.listdir(path)]
+    for entry in existing:
         if _is_directory(host, entry):
             inside, empty = _programs(host, entry, sums)
             found += inside
             emptied += empty
         elif _is_program(host, entry, sums):
             found.append(entry)
-    return found, [*emptied, path] if set(there) <= {*found, *emptied} else emptied
+    return found, [*emptied, path] if set(existing) <= {*found, *emptied} else emptied
 
 
 def _is_program(host: Host, path: str, sums: t.Mapping[str, str]) -> bool:

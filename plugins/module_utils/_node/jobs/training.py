@@ -559,8 +559,8 @@ class Training:
         text = self.work.host.read_text(posixpath.join(path, marker))
         if not checkpoints.is_manifest(text):
             return False
-        status, there = self.work.answer(self.spec.tools["aws"], "s3", "cp", f"{target}/{marker}", "-")
-        return status == 0 and there == text
+        status, remote_marker = self.work.answer(self.spec.tools["aws"], "s3", "cp", f"{target}/{marker}", "-")
+        return status == 0 and remote_marker == text
 
     def _finish(self, status: int, holder: Child) -> int:
         """End all running steps, save, prune and store the status; return it.

@@ -73,9 +73,9 @@ class Run:
 def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[list[Spec], list[str]]:
     """Return the jobs of a validation, and a message for each name that is not a job."""
     split = map(posixpath.splitext, host.listdir(directory))
-    there = sorted({name for name, end in split if end in (".json", ".sbatch")})
+    rendered = sorted({name for name, end in split if end in (".json", ".sbatch")})
     specs, problems = [], []
-    for name in names or there:
+    for name in names or rendered:
         path = posixpath.join(directory, f"{name}.json")
         document = host.read_json(path) if NAME.fullmatch(name) else None
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
@@ -237,10 +237,11 @@ class Validation:
         for node, reason in verdict["bad_nodes"].items():
             try:
                 state = drain.state_of(self.slurm, node, DRAIN_SECONDS)
-                theirs = state["reason"] or ""
-                if "DRAIN" in state["flags"] and theirs and not theirs.startswith(MARK):
+                drain_reason = state["reason"] or ""
+                if "DRAIN" in state["flags"] and drain_reason and not drain_reason.startswith(MARK):
                     self.progress(
-                        f"{node} was skipped, for it is drained already and the reason is not of mlcluster: {theirs}"
+                        f"{node} was skipped, for it is drained already and the reason is not of mlcluster: "
+                        f"{drain_reason}"
                     )
                     continue
                 drain.update(self.slurm, node, DRAIN_SECONDS, "State=DRAIN", f"Reason={reason}")

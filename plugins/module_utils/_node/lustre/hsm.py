@@ -88,9 +88,9 @@ def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[
 
     def of(batch: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         output, problem = ask(host, ["lfs", "hsm_state", *batch], timeout=COMMAND_SECONDS)
-        there = [path for path in batch if os.path.lexists(path)] if problem else batch
-        if len(there) < len(batch):
-            return of(there) if there else {}
+        existing = [path for path in batch if os.path.lexists(path)] if problem else batch
+        if len(existing) < len(batch):
+            return of(existing) if existing else {}
         if problem:
             # The error of lfs is at the end, after up to a hundred paths.
             raise NodeError(f"the state of {batch[0]} and {len(batch) - 1} more is unknown: {problem[-300:]}")

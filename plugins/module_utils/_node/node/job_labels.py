@@ -88,10 +88,10 @@ def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY
     Slurm is asked once for each job's name, and again only for a job without a process here. A job without an answer of
     Slurm is left out, and its record is kept.
     """
-    here = steps(host)
+    running = steps(host)
     shown = []
     for job in known(host, directory):
-        live: bool | None = job.job_id in here
+        live: bool | None = job.job_id in running
         if not live or job.name is None:
             reported, name = ask(slurm, job.job_id, seconds)
             live = live or reported

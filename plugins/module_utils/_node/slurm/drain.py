@@ -36,14 +36,14 @@ def drained_for(reason: str | None) -> tuple[list[str], str] | None:
 
     A reason of an older release has the severity none.
     """
-    mine = _IDS.match(reason or "")
-    return (mine.group(1).replace(UNPROVED, "").split(","), mine.group(2) or "none") if mine else None
+    match = _IDS.match(reason or "")
+    return (match.group(1).replace(UNPROVED, "").split(","), match.group(2) or "none") if match else None
 
 
 def _marked(reason: str | None) -> list[str]:
     """Return the check ids in the reason of our drain, with their marks ``UNPROVED``."""
-    mine = _IDS.match(reason or "")
-    return mine.group(1).split(",") if mine else []
+    match = _IDS.match(reason or "")
+    return match.group(1).split(",") if match else []
 
 
 def checks_to_prove(reason: str | None) -> tuple[str, ...]:
@@ -128,10 +128,10 @@ def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float
     what was done, None if nothing. Raises ``NodeError``.
     """
     state = state_of(slurm, node, seconds)
-    mine = drained_for(state["reason"])
-    if "DRAIN" not in state["flags"] or not mine:
+    drained = drained_for(state["reason"])
+    if "DRAIN" not in state["flags"] or not drained:
         return None
-    ids = set(mine[0])
+    ids = set(drained[0])
     marked = {name for name in ids if f"{name}{UNPROVED}" in _marked(state["reason"])}
     lost = set(vanished(ids, results)) - marked
     judged = {verdict.id for verdict in results}

@@ -26,14 +26,14 @@ def mount_obstacles(
         path = volume["path"]
         if volume["mounted"] or path in leaving:
             continue
-        there = [mount for mount in facts["mounts"] if mount["target"] == path]
+        mounted_here = [mount for mount in facts["mounts"] if mount["target"] == path]
         below = [mount["target"] for mount in facts["mounts"] if mount["target"].startswith(f"{path}/")]
         below = [point for point in below if point not in leaving and point not in volume["elsewhere"]]
         target = facts["mount_points"].get(path) or {}
-        if there:
+        if mounted_here:
             obstacles.append(
-                f"{path} already carries {there[-1]['source']} ({there[-1]['fstype']}): unmount it, or choose another "
-                "nvme_raid0_mount_point"
+                f"{path} already carries {mounted_here[-1]['source']} ({mounted_here[-1]['fstype']}): unmount it, or "
+                "choose another nvme_raid0_mount_point"
             )
         elif below:
             obstacles.append(

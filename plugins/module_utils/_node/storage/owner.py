@@ -163,8 +163,10 @@ def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], know
         return False
     if any(s["type"] != "linux_raid_member" or normal_uuid(s["uuid"]) != known.array_uuid for s in disk["signatures"]):
         return False
-    ours = {array["kname"] for array in facts["arrays"] if array["uuid"] == known.array_uuid and not array["holders"]}
-    return {entry["kname"] for entry in disk["stack"]} | set(disk["holders"]) <= ours
+    own_arrays = {
+        array["kname"] for array in facts["arrays"] if array["uuid"] == known.array_uuid and not array["holders"]
+    }
+    return {entry["kname"] for entry in disk["stack"]} | set(disk["holders"]) <= own_arrays
 
 
 def carries_filesystem_of(disk: t.Mapping[str, t.Any], known: OwnedIdentities) -> bool:

@@ -264,8 +264,8 @@ def _all_blank(node: Node) -> Decision:
 def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situation.INTACT) -> Decision:
     """Return the decision for disks of a recorded (or completely made) volume; whole: no part is missing."""
     facts, config, known = node.facts, node.config, owned_identities(record)
-    mine = [item.disk for item in node.claims if item.owner == OWNER_OURS]
-    lost = sorted(known.serials - {disk["serial"] for disk in mine})
+    own_disks = [item.disk for item in node.claims if item.owner == OWNER_OURS]
+    lost = sorted(known.serials - {disk["serial"] for disk in own_disks})
     if lost:
         refusal = (
             f"this node's volume was made of {len(known.serials)} disks and {len(lost)} of them "
@@ -273,7 +273,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"the instance or replace it, or rebuild on the disks that are left with {CONSENT}"
         )
         return _rebuild(node, refusal, "lost")
-    foreign = _foreign_claims(mine, facts, known)
+    foreign = _foreign_claims(own_disks, facts, known)
     if foreign:
         refusal = (
             f"this node's array runs with {', '.join(foreign)}, no instance-store disk of its record: nothing was "
@@ -287,7 +287,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"have it made anew, which destroys its data, with {CONSENT}"
         )
         return _rebuild(node, refusal)
-    volumes = volumes_for(mine, record, config, facts)
+    volumes = volumes_for(own_disks, record, config, facts)
     gone = [volume["path"] for volume in volumes if not volume["fs_found"]]
     if gone:
         refusal = (
@@ -312,11 +312,11 @@ def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list
     ]
 
 
-def _foreign_claims(mine: t.Sequence[Disk], facts: Facts, known: OwnedIdentities) -> list[str]:
+def _foreign_claims(own_disks: t.Sequence[Disk], facts: Facts, known: OwnedIdentities) -> list[str]:
     """Return members of our running array that are not our disks: copied superblocks."""
     arrays = [array for array in facts["arrays"] if array["uuid"] == known.array_uuid and array["active"]]
-    ours = {disk["kname"] for disk in mine}
-    return sorted({member for array in arrays for member in array["members"]} - ours) if known.array_uuid else []
+    own_names = {disk["kname"] for disk in own_disks}
+    return sorted({member for array in arrays for member in array["members"]} - own_names) if known.array_uuid else []
 
 
 def _is_half_finished(node: Node, intent: OwnedIdentities) -> bool:
@@ -325,8 +325,8 @@ def _is_half_finished(node: Node, intent: OwnedIdentities) -> bool:
         return False
     if node.facts["intent"].get("stage") not in STAGES:
         return False
-    mine = [claim(disk, node.facts, intent) for disk in node.disks]
-    return all(item.owner in (OWNER_NONE, OWNER_OURS) for item in mine)
+    claims = [claim(disk, node.facts, intent) for disk in node.disks]
+    return all(item.owner in (OWNER_NONE, OWNER_OURS) for item in claims)
 
 
 def _interrupted(node: Node) -> Decision:

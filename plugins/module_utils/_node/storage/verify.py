@@ -109,9 +109,9 @@ def _blank(facts: t.Mapping[str, t.Any], plan: Plan) -> list[Result]:
 
 def _mounted(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
     scope = Scope(device=volume["device"])
-    there = [mount for mount in facts["mounts"] if mount["target"] == volume["path"]]
-    if not volume["mounted"] or not there:
-        what = f"found {there[-1]['source']}" if there else "found nothing mounted"
+    mounts = [mount for mount in facts["mounts"] if mount["target"] == volume["path"]]
+    if not volume["mounted"] or not mounts:
+        what = f"found {mounts[-1]['source']}" if mounts else "found nothing mounted"
         return failed(
             "storage.mounted",
             f"{volume['path']} does not carry the local volume: {what}",
@@ -120,7 +120,7 @@ def _mounted(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Res
             scope=scope,
             hint="run the role again, or 'systemctl restart mlcluster-storage' on the node",
         )
-    mount = there[-1]
+    mount = mounts[-1]
     if "ro" in mount["options"].split(","):
         return failed(
             "storage.mounted",

@@ -273,7 +273,7 @@ def volumes_for(
     """Return the volumes of a record, as they stand now on its disks, with the paths that the configuration wants."""
     volumes = []
     for index, known in enumerate(record["volumes"]):
-        mine = [disk for disk in disks if disk["serial"] in known["serials"]]
+        members = [disk for disk in disks if disk["serial"] in known["serials"]]
         path = f"{config.mount_point}/disk{index}" if record["layout"] == "per_disk" else config.mount_point
         more: dict[str, t.Any] = {
             "layout": record["layout"],
@@ -286,13 +286,13 @@ def volumes_for(
                 signatures = [array["filesystem"]] if array["filesystem"] else []
                 more.update(device=array["path"], mounts=visible_mounts(facts, array["kname"]))
                 more["fs_found"] = _has_filesystem(signatures, known["fs_uuid"])
-        elif mine:
-            more.update(device=mine[0]["path"], mounts=visible_mounts(facts, mine[0]["kname"]))
-            more["fs_found"] = _has_filesystem(mine[0]["signatures"], known["fs_uuid"])
+        elif members:
+            more.update(device=members[0]["path"], mounts=visible_mounts(facts, members[0]["kname"]))
+            more["fs_found"] = _has_filesystem(members[0]["signatures"], known["fs_uuid"])
         mounts = more.pop("mounts", [])
         more["mounted"] = path in mounts
         more["elsewhere"] = [point for point in mounts if point == known["path"] and point != path]
-        volumes.append(_volume(path, dashed(known["fs_uuid"]), config, mine, **more))
+        volumes.append(_volume(path, dashed(known["fs_uuid"]), config, members, **more))
     return volumes
 
 

@@ -107,8 +107,8 @@ def parse_fstab(text: str) -> list[dict[str, str]]:
 def mounts_on(line: t.Mapping[str, str], path: str) -> bool:
     """Return whether a line of fstab mounts on a path: it may be written with octal escapes or a slash at its end."""
     # Two leading slashes stay two (POSIX, pathname resolution).
-    there, wanted = (posixpath.normpath(f"/{one.strip('/')}") for one in (unescape(line["path"]), path))
-    return there == wanted
+    found, wanted = (posixpath.normpath(f"/{one.strip('/')}") for one in (unescape(line["path"]), path))
+    return found == wanted
 
 
 def find_mount(path: str, mounts: list[dict[str, t.Any]]) -> dict[str, t.Any] | None:

@@ -484,13 +484,13 @@ def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
 def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSum]:
     """Return the files that reader ``index`` of ``of`` checks; bytes are divided evenly."""
     loads = [0] * of
-    mine = {}
+    own_files = {}
     for name in sorted(files, key=lambda entry: (-files[entry].size, entry)):
         at = loads.index(min(loads))
         loads[at] += files[name].size + 1
         if at == index:
-            mine[name] = files[name]
-    return mine
+            own_files[name] = files[name]
+    return own_files
 
 
 def joined(problems: Iterable[str]) -> str:

@@ -194,8 +194,8 @@ class Checkpointer:
             nonlocal written
             self._written(future)
             written = time.monotonic() - begin
-            mine = sorted(target.glob(f"__{self.rank}_*.distcp"))
-            return {path.name: self.store.put(step, self.token, path) for path in mine}
+            own_files = sorted(target.glob(f"__{self.rank}_*.distcp"))
+            return {path.name: self.store.put(step, self.token, path) for path in own_files}
 
         def publish(files: Mapping[str, FileSum]) -> None:
             if self._lock and not self._lock.ours():
@@ -267,9 +267,9 @@ class Checkpointer:
                 files = self.store.manifest(step).files
             except TornError as exc:
                 return [str(exc)]
-            mine = checkpoint_store.share(files, self.rank, self.world_size)
+            own_files = checkpoint_store.share(files, self.rank, self.world_size)
             return ([] if INDEX in files else [f"{step_name(step)} has no {INDEX}"]) + self.store.check(
-                step, mine, None
+                step, own_files, None
             )
 
         before = self._from_first(functools.partial(self._proofs.look, step), self._draining)
@@ -366,9 +366,9 @@ class Checkpointer:
 
     # All ranks together
 
-    def _gather(self, mine: T, group: dist.ProcessGroup | None) -> list[T]:
+    def _gather(self, own: T, group: dist.ProcessGroup | None) -> list[T]:
         found: list[t.Any] = [None] * self.world_size
-        dist.all_gather_object(found, mine, group=group)
+        dist.all_gather_object(found, own, group=group)
         return found
 
     def _from_first(self, work: Callable[[], T], group: dist.ProcessGroup | None) -> T:

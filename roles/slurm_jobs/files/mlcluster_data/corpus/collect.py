@@ -142,14 +142,14 @@ def remove_aside(folder: Path) -> None:
 
 
 def _remove_named(folder: Path, aside: Path) -> None:
-    with Directory.open(folder) as here, here.below(aside.name) as place:
+    with Directory.open(folder) as directory, directory.below(aside.name) as place:
         # Another user could name any file here.
         if os.fstat(place.descriptor).st_uid != os.geteuid() or not place.is_plain(NAMES):
             return
         for name, digest in json.loads(place.read(NAMES)).items():
-            if _INPUT.fullmatch(name) and here.is_plain(name) and here.digest(name).sha256 == digest:
-                here.remove(name)
-        here.sync()
+            if _INPUT.fullmatch(name) and directory.is_plain(name) and directory.digest(name).sha256 == digest:
+                directory.remove(name)
+        directory.sync()
 
 
 def refuse_taken(folder: Path, names: Iterable[str]) -> None:

@@ -56,9 +56,11 @@ def listing_of(source: str) -> Listing:
     Files of the staging itself are left out. Raises DataError, S3Error.
     """
     if s3.is_url(source):
-        there = s3.Prefix(source).list().items()
+        listed = s3.Prefix(source).list().items()
         # The console of S3 makes an object with a slash at its end for each folder.
-        found: Listing = {name: [one.size, one.etag] for name, one in there if name and not name.endswith("/")}
+        found: Listing = {
+            name: [remote.size, remote.etag] for name, remote in listed if name and not name.endswith("/")
+        }
     else:
         path = Path(source)
         files = [path] if path.is_file() else durable.files_below(path)

@@ -136,13 +136,13 @@ def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int)
     for row, (_number, ids) in zip(tokens, rows):
         row[: len(ids)] = ids
     input_ids = torch.from_numpy(tokens)
-    there = torch.from_numpy(np.arange(width)[None, :] < lengths[:, None])
-    labels = input_ids.masked_fill(~there, IGNORED)
+    is_token = torch.from_numpy(np.arange(width)[None, :] < lengths[:, None])
+    labels = input_ids.masked_fill(~is_token, IGNORED)
     if not rows:
         # A row without any place to attend to would make softmax divide by zero.
-        there[:, 0] = True
+        is_token[:, 0] = True
     numbers = torch.tensor([number for number, _ids in rows] or [FILLER], dtype=torch.int64)
-    return {"input_ids": input_ids, "labels": labels, "attention_mask": there, "ids": numbers}
+    return {"input_ids": input_ids, "labels": labels, "attention_mask": is_token, "ids": numbers}
 
 
 class _Epoch(torch.utils.data.IterableDataset[Any]):

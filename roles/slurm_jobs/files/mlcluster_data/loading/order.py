@@ -98,10 +98,10 @@ def position(batches: Sequence[int], delivered: int) -> tuple[int, int]:
     """
     done = 0
     for turn in range(max(batches, default=0)):
-        there = sum(turn < one for one in batches)
-        if done + there > delivered:
+        active = sum(turn < one for one in batches)
+        if done + active > delivered:
             return turn, delivered - done
-        done += there
+        done += active
     return max(batches, default=0), delivered - done
 
 

@@ -106,8 +106,8 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
     }
     where = store.at(args.output)
     refuse_taken(where)
-    there = manifest.parse(where.create(manifest.PLAN, manifest.dump(plan)), manifest.PLAN, manifest.PLAN_SCHEMA)
-    if other := sorted(key for key in {**plan, **there} if plan.get(key) != there.get(key)):
+    published = manifest.parse(where.create(manifest.PLAN, manifest.dump(plan)), manifest.PLAN, manifest.PLAN_SCHEMA)
+    if other := sorted(key for key in {**plan, **published} if plan.get(key) != published.get(key)):
         raise DataError(
             f"{args.output} holds shards with other settings ({', '.join(other)} differ, see {manifest.PLAN}): "
             "give this run a folder of its own, or remove that one"
@@ -343,12 +343,12 @@ def only_one(job: Job, at: int) -> Iterator[None]:
         lock.release()
 
 
-def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes: int) -> None:
+def work_through(job: Job, settings: blocks.Settings, own_inputs: list[int], processes: int) -> None:
     """Make the shards of these inputs. Raises DataError, S3Error."""
-    total = sum(job.inputs[at].bytes for at in mine)
+    total = sum(job.inputs[at].bytes for at in own_inputs)
     try:
         with Progress("preprocess", total) as progress, blocks.Pool(settings, processes) as pool:
-            for at in mine:
+            for at in own_inputs:
                 with only_one(job, at):
                     work = InputWork(job, at)
                     work.keep_good()
@@ -366,8 +366,8 @@ def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes
 
 def cores() -> int:
     """Return the cores that this task may use."""
-    here = len(os.sched_getaffinity(0))
-    return min(here, int(os.environ.get("SLURM_CPUS_PER_TASK", here)))
+    allowed = len(os.sched_getaffinity(0))
+    return min(allowed, int(os.environ.get("SLURM_CPUS_PER_TASK", allowed)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -400,9 +400,12 @@ def run(args: argparse.Namespace) -> int:
     """Run one task; return its exit status."""
     index, count = tasks_of(args, os.environ)
     job, settings = make_job(args)
-    mine = list(range(index, len(job.inputs), count))
-    print(f"task {index} of {count}: {len(mine)} of {len(job.inputs)} inputs, {args.processes} processes", flush=True)
-    work_through(job, settings, mine, args.processes)
+    own_inputs = list(range(index, len(job.inputs), count))
+    print(
+        f"task {index} of {count}: {len(own_inputs)} of {len(job.inputs)} inputs, {args.processes} processes",
+        flush=True,
+    )
+    work_through(job, settings, own_inputs, args.processes)
     content = finish(job)
     if content is None:
         print("other tasks are still running: the last one writes the manifest")

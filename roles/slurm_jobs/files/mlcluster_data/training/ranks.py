@@ -115,9 +115,9 @@ class RankSums:
 
         Raises DataError if only some ranks have a batch.
         """
-        mine = torch.tensor([tokens is not None, tokens or 0, samples, stop], dtype=torch.int64)
-        dist.all_reduce(mine, group=self._group)
-        batches, all_tokens, all_samples, stops = mine.tolist()
+        sums = torch.tensor([tokens is not None, tokens or 0, samples, stop], dtype=torch.int64)
+        dist.all_reduce(sums, group=self._group)
+        batches, all_tokens, all_samples, stops = sums.tolist()
         if batches not in (0, dist.get_world_size()):
             raise DataError(
                 f"{batches} of {dist.get_world_size()} ranks have a batch left: give them the same shards and options"
@@ -126,6 +126,6 @@ class RankSums:
 
     def total(self, value: float) -> float:
         """Return the sum of a number over all ranks."""
-        mine = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(mine, group=self._group)
-        return float(mine)
+        sum_of_ranks = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(sum_of_ranks, group=self._group)
+        return float(sum_of_ranks)

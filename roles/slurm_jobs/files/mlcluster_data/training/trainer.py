@@ -262,15 +262,17 @@ class Trainer:
 
     def _save(self) -> None:
         network, optimizer = get_state_dict(self.network, self.optimizer)
-        mine = {"batches": pack(self.batches.state_dict()), "random": torch.get_rng_state()}
+        own_state = {"batches": pack(self.batches.state_dict()), "random": torch.get_rng_state()}
         if self.device.type == "cuda":
-            mine["random_cuda"] = torch.cuda.get_rng_state()
+            own_state["random_cuda"] = torch.cuda.get_rng_state()
         notes = {
             "epoch": self.batches.epoch,
             "samples": self.position.samples,
             "model": dataclasses.asdict(self.network.config),
         }
-        before = self.checkpointer.save(self.position.step, {"model": network, "optimizer": optimizer}, mine, notes)
+        before = self.checkpointer.save(
+            self.position.step, {"model": network, "optimizer": optimizer}, own_state, notes
+        )
         self._saved = self.position.step
         self._handle_outcome(before)
 
