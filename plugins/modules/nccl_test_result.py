@@ -157,7 +157,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli.nccl import read_snapshots
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.baseline import load, record
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse_file
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, entries, judge
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 ARGUMENT_SPEC = {
@@ -197,16 +197,16 @@ def main() -> None:
     changed, recorded, record_problem = False, None, None
     try:
         before, after = read_snapshots(host, wanted["counters_before"], wanted["counters_after"])
-        asked = Asked(
+        requested = RequestedRun(
             **{key: wanted[key] for key in ("ranks", "nodes", "instance_type", "collective", "rc", "checked")},
             before=before,
             after=after,
             baseline=load(host, wanted["baseline"]) if wanted["baseline"] else (),
             tolerance_percent=wanted["tolerance_percent"],
         )
-        judged = judge(parse_file(wanted["path"]), asked, wanted["tool"])
+        judged = judge(parse_file(wanted["path"]), requested, wanted["tool"])
         if wanted["record_baseline"]:
-            fresh, record_problem = entries(judged, asked, host.now())
+            fresh, record_problem = entries(judged, requested, host.now())
             changed = bool(fresh) and record(host, wanted["record_baseline"], fresh, write=not module.check_mode)
             recorded = len(fresh)
     except NodeError as exc:

@@ -187,7 +187,7 @@ def nccl(out: Path, work: Path) -> None:
     shown = outputs.output(
         outputs.Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 600.0)
     )
-    asked = verdict.Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
+    asked = verdict.RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge")
     judged = verdict.judge(node("nccl_parse").parse(shown), asked)
     entries, problem = verdict.entries(judged, asked, TIME)
     assert problem is None

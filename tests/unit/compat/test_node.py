@@ -31,7 +31,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import tuning as lustre_tuning
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import baseline as nccl_baseline
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
@@ -111,7 +111,7 @@ def test_baseline_of_site_is_compared_with(tmp_path):
     shown = output(
         Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 480.0)
     )
-    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=entries)
+    asked = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=entries)
     (verdict,) = (one for one in judge(parse(shown), asked).results if one.id.startswith("nccl.bandwidth"))
     assert (verdict.status, verdict.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
     assert nccl_baseline.record(Host(), str(path), entries) is False

@@ -13,7 +13,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 
 HALF = "     time   algbw   busbw  #wrong"
 COLUMNS = f"#       size         count      type   redop    root{HALF}{HALF} "
@@ -174,17 +174,17 @@ def snapshots(hosts: t.Iterable[str], sent: int) -> dict[str, dict[str, dict[str
     return {host: {name: {"tx_bytes": sent // 2, "rx_bytes": 7} for name in ("rdmap0s6", "rdmap1s6")} for host in hosts}
 
 
-FOUR = Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")
+FOUR = RequestedRun(ranks=8, nodes=4, instance_type="p5.48xlarge")
 
 
-def verdicts(lines: t.Iterable[str], asked: Asked = FOUR, tool: str | None = None) -> list[str]:
+def verdicts(lines: t.Iterable[str], requested: RequestedRun = FOUR, tool: str | None = None) -> list[str]:
     """The status of each of the three verdicts."""
-    return [one.status for one in judge(parse(lines), asked, tool).results]
+    return [one.status for one in judge(parse(lines), requested, tool).results]
 
 
-def only(lines: t.Iterable[str], which: str, asked: Asked = FOUR) -> t.Any:
+def only(lines: t.Iterable[str], which: str, requested: RequestedRun = FOUR) -> t.Any:
     """One of the verdicts on nccl-tests: correct, fabric or bandwidth."""
-    return next(one for one in judge(parse(lines), asked).results if one.id == f"nccl.{which}")
+    return next(one for one in judge(parse(lines), requested).results if one.id == f"nccl.{which}")
 
 
 def without(lines: t.Iterable[str], *parts: str) -> list[str]:

@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds.fsx
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds.local_io import judge_local_io
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.tasks import judge_task_roots, judge_tasks
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 from tests.unit.fakes.fake_nccl_output import snapshots
@@ -32,7 +32,7 @@ NCCOM = [
     "     524288          131072    fp32          343.84           1.42           2.80",
     "Avg bus bandwidth:      1.7050GB/s",
 ]
-NCCOM_ASKED = Asked(
+NCCOM_ASKED = RequestedRun(
     ranks=64, nodes=2, collective="allr", rc=0, checked=True, before=snapshots("ab", 0), after=snapshots("ab", 1 << 30)
 )
 

@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import judge as judge_nccl
 
 from tests.unit.fakes.fake_nccl_output import Plan, header, log, table
@@ -19,7 +19,7 @@ from tests.unit.ledger.walk import Excuse, Leaf, Room, room_tests
 PLAN = Plan(hosts=("node-1", "node-2"), gpus=8, smallest=1 << 30, largest=1 << 32, factor=2, busbw=lambda _size: 480.0)
 HEADER, LOG, TABLE = header(PLAN), log(PLAN), table(PLAN)
 LINES = HEADER + LOG + TABLE
-ASKED = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
+ASKED = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
 HALF = ("time", "algbw", "busbw", "#wrong")
 COLUMNS = ("size", "count", "type", "redop", "root", *HALF, *(f"in-place/{name}" for name in HALF))
 OPTION = re.compile(

@@ -18,7 +18,7 @@ from ..nccl.counters import parse_snapshots, snapshot
 from ..nccl.fabric import Counters
 from ..nccl.parse import parse, parse_file, read_lines
 from ..nccl.table import NCCL_TESTS, NCCOM_TEST
-from ..nccl.verify import Asked, Judged, entries, judge
+from ..nccl.verify import Judged, RequestedRun, entries, judge
 from ..system.host import Host, NodeError
 from ..verdict import result
 
@@ -74,10 +74,10 @@ def add_verbs(subparsers: t.Any) -> None:
     counters.set_defaults(handler=efa_counters)
 
 
-def asked_from(args: argparse.Namespace, host: Host) -> Asked:
+def requested_run(args: argparse.Namespace, host: Host) -> RequestedRun:
     """Return the options of the verb as a request. Raises ``NodeError`` for an invalid file."""
     before, after = read_snapshots(host, args.counters_before, args.counters_after)
-    return Asked(
+    return RequestedRun(
         ranks=args.ranks,
         nodes=args.nodes,
         instance_type=args.instance_type,
@@ -114,9 +114,9 @@ def nccl_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print the verdicts on an output and return their exit code; 3 for an invalid file of an option."""
     host = host or Host()
     try:
-        asked = asked_from(args, host)
+        requested = requested_run(args, host)
         output = parse(read_lines(sys.stdin.buffer)) if args.file == "-" else parse_file(args.file)
-        judged = judge(output, asked, args.tool)
+        judged = judge(output, requested, args.tool)
     except NodeError as exc:
         LOGGER.error("nccl-verdict: %s", exc)
         return result.EXIT_USAGE
@@ -125,14 +125,14 @@ def nccl_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     )
     sys.stdout.write((result.dumps(report) if args.json else "\n".join(report.lines() + _facts(judged))) + "\n")
     code = result.exit_code(judged.results)
-    if args.record_baseline and not _recorded(args.record_baseline, judged, asked, host):
+    if args.record_baseline and not _recorded(args.record_baseline, judged, requested, host):
         # A run that could not be recorded as requested is not a success.
         code = code or result.EXIT_UNDETERMINABLE
     return code
 
 
-def _recorded(path: str, judged: Judged, asked: Asked, host: Host) -> bool:
-    fresh, problem = entries(judged, asked, host.now())
+def _recorded(path: str, judged: Judged, requested: RequestedRun, host: Host) -> bool:
+    fresh, problem = entries(judged, requested, host.now())
     if problem is None:
         try:
             record(host, path, fresh)

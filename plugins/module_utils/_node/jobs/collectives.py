@@ -16,7 +16,7 @@ from ..nccl.counters import Snapshot, parse_snapshots
 from ..nccl.log import short_host
 from ..nccl.parse import parse_file
 from ..nccl.table import NCCL_TESTS, NCCOM_TEST
-from ..nccl.verify import Asked, judge
+from ..nccl.verify import RequestedRun, judge
 from ..slurm.parse import expand
 from ..system.host import Host, NodeError
 from ..verdict import result
@@ -91,7 +91,7 @@ def _judge_run(
 ) -> tuple[tuple[result.Result, ...], frozenset[str]]:
     """Return the verdicts on the output of a run, and the hosts that it names."""
     before, after = (_counters(job, run, host, side) for side in ("before", "after"))
-    asked = Asked(
+    asked = RequestedRun(
         ranks=len(run.nodes) * job.ranks,
         nodes=len(run.nodes),
         instance_type=job.asked.get("instance_type"),

@@ -15,7 +15,7 @@ import typing as t
 from ..._data.ultraservers import is_ultraserver
 from ..nccl.parse import parse_file
 from ..nccl.table import NCCOM_TEST
-from ..nccl.verify import Asked, judge
+from ..nccl.verify import RequestedRun, judge
 from ..system.host import NodeError
 from ..verdict import result
 from .collectives import RUNS, TOPOLOGY, domains_of, expected_runs
@@ -80,10 +80,12 @@ class Rounds:
         if self.work.dry:
             return False
         neuron = self.work.spec.kind == "nccom"
-        asked = Asked(ranks=len(group) * self.ranks, nodes=len(group), collective=collective, rc=status, checked=neuron)
+        requested = RequestedRun(
+            ranks=len(group) * self.ranks, nodes=len(group), collective=collective, rc=status, checked=neuron
+        )
         path = self.work.file(f"{self._unit(group)}.{collective}.out")
         try:
-            judged = judge(parse_file(path), asked, NCCOM_TEST if neuron else None)
+            judged = judge(parse_file(path), requested, NCCOM_TEST if neuron else None)
         except NodeError:
             return False
         return result.exit_code(judged.results) == result.EXIT_FAIL

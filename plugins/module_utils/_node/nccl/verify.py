@@ -26,7 +26,7 @@ _ONE_DIRECTION = frozenset({"alltoall", "alltoallv", "sendrecv"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class RequestedRun:
     """The requested run, and its known circumstances.
 
     ranks, nodes, instance_type and collective are the requested ones (None: unknown). rc is the exit status of the
@@ -66,19 +66,21 @@ class Judged:
     facts: dict[str, t.Any]
 
 
-def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
+def judge(output: Output, requested: RequestedRun, tool: str | None = None) -> Judged:
     """Return the verdicts on an output; if ``tool`` is None, nccl-tests and nccom-test are recognised by it."""
     runs = [run for run in output.runs if tool is None or run.tool == tool]
     kind = tool or (runs[0].tool if runs else NCCL_TESTS)
     prefix = "nccom" if kind == NCCOM_TEST else "nccl"
-    run, problem = select(runs, asked)
-    correct = _correct(prefix, runs, run, problem, output, asked)
-    taken = nccl_fabric.participation_error(run, asked.ranks, asked.nodes) if run else None
-    fabric = _fabric(prefix, runs, run, problem, taken, asked, output)
-    bandwidth = _bandwidth(prefix, run, problem, taken, correct, asked)
+    run, problem = select(runs, requested)
+    correct = _correct(prefix, runs, run, problem, output, requested)
+    taken = nccl_fabric.participation_error(run, requested.ranks, requested.nodes) if run else None
+    fabric = _fabric(prefix, runs, run, problem, taken, requested, output)
+    bandwidth = _bandwidth(prefix, run, problem, taken, correct, requested)
     domain = None
     if run is not None and run.tool == NCCL_TESTS and not taken:
-        domain = nvlink_domain.verdict(run, asked.ranks, asked.nodes, asked.instance_type, asked.domains)
+        domain = nvlink_domain.verdict(
+            run, requested.ranks, requested.nodes, requested.instance_type, requested.domains
+        )
     if domain is None:
         return Judged((correct, fabric, bandwidth), run, facts(run, output))
     whole = domain.status == result.PASS and isinstance(domain.found, dict) and len(domain.found["domains"]) == 1
@@ -87,14 +89,14 @@ def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
     return Judged((correct, fabric, bandwidth, domain), run, facts(run, output))
 
 
-def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]:
+def select(runs: t.Sequence[Run], requested: RequestedRun) -> tuple[Run | None, str | None]:
     """Return the requested run, or why there is none."""
     if not runs:
         return None, "there is no output of nccl-tests or nccom-test in it"
-    wanted = [run for run in runs if run.program is None or asked.operation in (None, run.program)]
+    wanted = [run for run in runs if run.program is None or requested.operation in (None, run.program)]
     if not wanted:
         found = ", ".join(sorted({str(run.program) for run in runs}))
-        return None, f"asked for {asked.operation}, and found only {found}"
+        return None, f"asked for {requested.operation}, and found only {found}"
     if len(wanted) > 1:
         return None, f"there are {len(wanted)} outputs in it where one was expected"
     if wanted[0].tangled:
@@ -138,7 +140,7 @@ def _failures(runs: t.Sequence[Run], output: Output, run: Run | None) -> list[st
 
 
 def _correct(
-    prefix: str, runs: t.Sequence[Run], run: Run | None, problem: str | None, output: Output, asked: Asked
+    prefix: str, runs: t.Sequence[Run], run: Run | None, problem: str | None, output: Output, requested: RequestedRun
 ) -> result.Result:
     check = f"{prefix}.correct"
     wrong = max((_wrong_values(one) for one in ([run] if run else runs)), default=0)
@@ -155,10 +157,12 @@ def _correct(
         )
     if failures:
         return result.failed(check, f"the test failed: {failures[0]}", reason="test_failed")
-    if asked.rc:
+    if requested.rc:
         notes = (run.log if run else output.log).notes
         detail = f": {notes[0]}" if notes else ""
-        return result.failed(check, f"the test ended with status {asked.rc}{detail}", expected=0, found=asked.rc)
+        return result.failed(
+            check, f"the test ended with status {requested.rc}{detail}", expected=0, found=requested.rc
+        )
     if run is None:
         return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
     if not run.closed:
@@ -168,7 +172,7 @@ def _correct(
             reason="truncated",
             hint="Run it again and keep the whole output; raise the time limit if it was cut there",
         )
-    return _whole(check, run, asked)
+    return _whole(check, run, requested)
 
 
 def _wrong_values(run: Run) -> int:
@@ -242,25 +246,25 @@ _NCCOM_EVIDENCE = (
 )
 
 
-def _whole(check: str, run: Run, asked: Asked) -> result.Result:
+def _whole(check: str, run: Run, requested: RequestedRun) -> result.Result:
     """Return the verdict on a run that ended without errors: whether it is complete, and its results were compared."""
     neuron = run.tool == NCCOM_TEST
     evidence = {
         "incomplete": "" if run.too_small else run.completeness() or "",
         "too_small": (run.completeness() or "") if run.too_small else "",
-        "other": "" if neuron else _other_collective(run, asked) or "",
-        "unmeasured": "" if run.too_small else _unmeasured(run, asked) or "",
-        "unchecked": sum(1 for row in run.rows if not _checked(run, row, asked)),
+        "other": "" if neuron else _other_collective(run, requested) or "",
+        "unmeasured": "" if run.too_small else _unmeasured(run, requested) or "",
+        "unchecked": sum(1 for row in run.rows if not _checked(run, row, requested)),
         "out_of_bounds": run.out_of_bounds,
         "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
-        "compared": asked.checked and asked.rc is not None,
+        "compared": requested.checked and requested.rc is not None,
         "notes": "; ".join(run.log.notes),
-        "rc": asked.rc,
+        "rc": requested.rc,
     }
     reduced = _reduced(run)
     noted = (f"; {reduced}" if reduced else "") + (f", in spite of: {run.log.notes[0]}" if run.log.notes else "")
     if neuron:
-        found: dict[str, t.Any] = {"rows": len(run.rows), "rc": asked.rc}
+        found: dict[str, t.Any] = {"rows": len(run.rows), "rc": requested.rc}
         more: dict[str, t.Any] = {"message": f"{len(run.rows)} rows, and nothing wrong{noted}"} if noted else {}
     else:
         found = {"collective": run.program, "ranks": len(run.where), "rows": len(run.rows), "wrong": 0}
@@ -281,11 +285,11 @@ _BUS_FACTORS: dict[str, t.Callable[[int], float]] = {
 }
 
 
-def _other_collective(run: Run, asked: Asked) -> str | None:
+def _other_collective(run: Run, requested: RequestedRun) -> str | None:
     """Return the error for a table of another collective than the header or the caller names; None if it fits."""
-    name = run.program or asked.operation or ""
+    name = run.program or requested.operation or ""
     # The figures of a collective depend on the number of ranks.
-    ranks = 0 if nccl_fabric.damaged(run, asked.ranks) else len(run.where)
+    ranks = 0 if nccl_fabric.damaged(run, requested.ranks) else len(run.where)
     for row in run.rows:
         _type, operation, root = row.kind
         if name in _BUS_FACTORS and (name in _REDUCING) != (operation not in ("none", "")):
@@ -308,26 +312,26 @@ def _reduced(run: Run) -> str:
     """Return that the test measured less than it was given; empty if it did not."""
     if run.reduced_from is None:
         return ""
-    return f"for want of memory the test reduced its largest size from {run.reduced_from} to {run.header['max']} bytes"
+    return f"the test lacked memory and reduced its largest size from {run.reduced_from} to {run.header['max']} bytes"
 
 
-def _unmeasured(run: Run, asked: Asked) -> str | None:
+def _unmeasured(run: Run, requested: RequestedRun) -> str | None:
     """Return the error for requested sizes that were not measured; None if all were, or they are unknown."""
-    missing = run.missing_sizes(asked.sizes, asked.ranks or 1)
+    missing = run.missing_sizes(requested.sizes, requested.ranks or 1)
     if not missing:
         return None
     which = f"{missing[0]} bytes" if len(missing) == 1 else f"{missing[0]} to {missing[-1]} bytes"
-    text = f"{len(missing)} of {len(asked.sizes)} requested sizes were not measured: {which}"
+    text = f"{len(missing)} of {len(requested.sizes)} requested sizes were not measured: {which}"
     return f"{text}; {_reduced(run)}" if run.reduced_from is not None else text
 
 
-def _checked(run: Run, row: t.Any, asked: Asked) -> bool:
+def _checked(run: Run, row: t.Any, requested: RequestedRun) -> bool:
     # With -c 0 nothing is compared, even if the column has values.
     if not is_number(run.header.get("validation")) or run.header["validation"] < 1:
         return False
     # nccl-tests never checks these in place.
     return row.wrong is not None and (
-        row.in_place_wrong is not None or (run.program or asked.operation) in _ONE_DIRECTION
+        row.in_place_wrong is not None or (run.program or requested.operation) in _ONE_DIRECTION
     )
 
 
@@ -337,40 +341,45 @@ def _fabric(
     run: Run | None,
     problem: str | None,
     taken: str | None,
-    asked: Asked,
+    requested: RequestedRun,
     output: Output,
 ) -> result.Result:
     check = f"{prefix}.fabric"
     if run is None:
         # An output of nccom-test names no ranks, so two outputs do not prove that each has fewer ranks.
         tests = [one for one in runs if one.tool == NCCL_TESTS]
-        separate_runs_error = nccl_fabric.separate_runs_error(tests, asked.ranks, asked.nodes)
+        separate_runs_error = nccl_fabric.separate_runs_error(tests, requested.ranks, requested.nodes)
         if separate_runs_error:
             return result.failed(
                 check,
                 separate_runs_error,
                 reason="separate_runs",
-                expected=f"one run on {asked.nodes} nodes",
+                expected=f"one run on {requested.nodes} nodes",
                 found=f"{len(runs)} runs",
                 hint="Start the test through MPI (srun --mpi=pmix or mpirun), and build nccl-tests with MPI=1",
             )
         return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
     if run.tool == NCCOM_TEST:
-        return nccl_fabric.neuron(check, run, asked.nodes, asked.before, asked.after)
+        return nccl_fabric.neuron(check, run, requested.nodes, requested.before, requested.after)
     if taken:
         return result.failed(
             check,
             taken,
             reason="not_all_took_part",
-            expected={"ranks": asked.ranks, "nodes": asked.nodes},
+            expected={"ranks": requested.ranks, "nodes": requested.nodes},
             found={"ranks": len(run.where), "nodes": len(run.hosts)},
             hint="Start the test through MPI on all the nodes, a rank for each GPU",
         )
-    return nccl_fabric.verdict(check, run, asked.ranks, asked.nodes, asked.before, asked.after)
+    return nccl_fabric.verdict(check, run, requested.ranks, requested.nodes, requested.before, requested.after)
 
 
 def _bandwidth(
-    prefix: str, run: Run | None, problem: str | None, taken: str | None, correct: result.Result, asked: Asked
+    prefix: str,
+    run: Run | None,
+    problem: str | None,
+    taken: str | None,
+    correct: result.Result,
+    requested: RequestedRun,
 ) -> result.Result:
     check = f"{prefix}.bandwidth"
     if run is None:
@@ -387,31 +396,32 @@ def _bandwidth(
             unit="GB/s",
             source="NCCL_TESTS_MIN_BW",
         )
-    if asked.nodes is None or (run.tool == NCCL_TESTS and asked.ranks is None):
+    if requested.nodes is None or (run.tool == NCCL_TESTS and requested.ranks is None):
         return result.undeterminable(check, "not_asked", message="the requested number of ranks and nodes is unknown")
-    unlisted = nccl_fabric.damaged(run, asked.ranks) if run.tool == NCCL_TESTS else None
+    unlisted = nccl_fabric.damaged(run, requested.ranks) if run.tool == NCCL_TESTS else None
     if unlisted:
         return result.undeterminable(check, "no_ranks", message=unlisted)
     if run.tool == NCCL_TESTS and len(run.where) == 1:
         return result.not_applicable(check, "one_rank", message="one rank moves nothing: its bus bandwidth is 0")
-    other_gpus = _other_gpus_error(run, asked.instance_type)
+    other_gpus = _other_gpus_error(run, requested.instance_type)
     if other_gpus:
         return result.undeterminable(
             check, "other_type", message=other_gpus, hint="Set the instance type on which the test ran"
         )
-    measured = decide(check, _MEASURED, [Subject(_measured(run, asked))], lowest(run))
+    measured = decide(check, _MEASURED, [Subject(_measured(run, requested))], lowest(run))
     if measured.status != result.PASS:
         return measured
-    collective = run.program or asked.operation
-    limits = thresholds(run.tool, collective, asked)
+    collective = run.program or requested.operation
+    limits = thresholds(run.tool, collective, requested)
     busbw = lowest(run)
     common = sorted(set(limits) & set(busbw))
     if not common:
         return result.undeterminable(
             check,
             "no_threshold",
-            message=f"no figure to compare with is known for {asked.instance_type or 'the instance type'}, "
-            f"{asked.nodes} nodes, {asked.ranks} ranks, {collective or 'the collective'} and the sizes measured",
+            message=f"no figure to compare with is known for {requested.instance_type or 'the instance type'}, "
+            f"{requested.nodes} nodes, {requested.ranks} ranks, {collective or 'the collective'} "
+            "and the sizes measured",
             found={"largest_size": max(busbw), "busbw": busbw[max(busbw)]},
             unit="GB/s",
             hint="Record a good run with --record-baseline, and compare with it",
@@ -444,11 +454,11 @@ _MEASURED = (
 )
 
 
-def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
+def _measured(run: Run, requested: RequestedRun) -> dict[str, t.Any]:
     """Return the evidence that a run measured bandwidths: unit, iterations, and the limit of any hardware."""
     units = " ".join(run.units) or "nothing"
     counted = {unit: run.units.count(unit) for unit in set(run.units) - {"(B)", "(elements)"}}
-    maximum = _max_busbw(run, asked)
+    maximum = _max_busbw(run, requested)
     beyond = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None and bw > maximum]
     neuron = run.tool == NCCOM_TEST
     return {
@@ -461,11 +471,11 @@ def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
     }
 
 
-def _max_busbw(run: Run, asked: Asked) -> float:
+def _max_busbw(run: Run, requested: RequestedRun) -> float:
     """Return the limit of any run on these nodes, in GB/s."""
-    table = instance_types.lookup(asked.instance_type)
+    table = instance_types.lookup(requested.instance_type)
     gbit = table["network_gbps"] if table else None
-    if asked.nodes is None or asked.nodes == 1 or run.log.mnnvl or not gbit:
+    if requested.nodes is None or requested.nodes == 1 or run.log.mnnvl or not gbit:
         return MAX_BUSBW
     return min(MAX_BUSBW, _NETWORK_EXCESS * gbit / 8)
 
@@ -491,20 +501,20 @@ def lowest(run: Run) -> dict[int, float]:
     return found
 
 
-def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
+def thresholds(tool: str, collective: str | None, requested: RequestedRun) -> dict[int, dict[str, t.Any]]:
     """Return {size: ``busbw`` (minimum to pass, GB/s) and ``source``}: the site's own take precedence."""
-    if not within(0, 100)(asked.tolerance_percent) or asked.tolerance_percent == 100:
+    if not within(0, 100)(requested.tolerance_percent) or requested.tolerance_percent == 100:
         # No value is less than NaN or a missing one.
         return {}
-    share = 1 - asked.tolerance_percent / 100
-    where = (asked.instance_type, asked.nodes, asked.ranks, collective)
+    share = 1 - requested.tolerance_percent / 100
+    where = (requested.instance_type, requested.nodes, requested.ranks, collective)
     found = dict(published(*where)) if tool == NCCL_TESTS else {}
-    for size, busbw in figures(asked.baseline, tool, *where).items():
+    for size, busbw in figures(requested.baseline, tool, *where).items():
         found[size] = {"busbw": busbw, "source": "the site's baseline"}
     return {
         size: {
             "busbw": round(figure["busbw"] * share, 2),
-            "source": f"{figure['source']}: {figure['busbw']:g} GB/s, less {asked.tolerance_percent:g} percent",
+            "source": f"{figure['source']}: {figure['busbw']:g} GB/s, less {requested.tolerance_percent:g} percent",
         }
         for size, figure in found.items()
     }
@@ -533,11 +543,11 @@ def _compared(
     )
 
 
-def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | None]:
+def entries(judged: Judged, requested: RequestedRun, now: str) -> tuple[list[Entry], str | None]:
     """Return the baseline entries of a run, or none and the reason why it must not become a baseline."""
     run, (correct, fabric, bandwidth, *domain) = judged.run, judged.results
-    missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(asked, name) is None]
-    collective = (run.program if run else None) or asked.operation
+    missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(requested, name) is None]
+    collective = (run.program if run else None) or requested.operation
     if collective is None:
         missing.append("collective")
     if missing:
@@ -551,9 +561,14 @@ def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | 
         return [], f"this run is not a baseline, for its bandwidth is not known: {bandwidth.line()}"
     if bandwidth.status == result.FAIL:
         return [], f"this run is not a baseline, for it is slower than what is known: {bandwidth.line()}"
-    where = {"tool": run.tool, "instance_type": asked.instance_type, "nodes": asked.nodes, "collective": collective}
+    where = {
+        "tool": run.tool,
+        "instance_type": requested.instance_type,
+        "nodes": requested.nodes,
+        "collective": collective,
+    }
     return [
-        {**where, "size": size, "busbw": busbw, "ranks": asked.ranks, "recorded": now}
+        {**where, "size": size, "busbw": busbw, "ranks": requested.ranks, "recorded": now}
         for size, busbw in lowest(run).items()
         if busbw > 0
     ], None

@@ -9,14 +9,19 @@ import dataclasses
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge, thresholds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import (
+    RequestedRun,
+    entries,
+    judge,
+    thresholds,
+)
 
 from tests.unit.fakes.fake_nccl_output import FOUR, Plan, only, output, snapshots, without
 
 HOSTS = Plan().hosts
 
 
-P5_PAIR = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
+P5_PAIR = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge")
 
 
 def pair(busbw):
@@ -29,23 +34,26 @@ def test_bandwidth_is_compared_with_figures_of_same_setup():
     assert "443.72 GB/s, less 10 percent" in good.source
     low = only(pair(420.0), "bandwidth", P5_PAIR)
     assert (low.status, sorted(low.found)) == ("fail", ["17179869184", "8589934592"])
-    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason == "implausible"
-    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2)).reason == "no_threshold"
+    assert (
+        only(pair(420.0), "bandwidth", RequestedRun(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason
+        == "implausible"
+    )
+    assert only(pair(420.0), "bandwidth", RequestedRun(ranks=16, nodes=2)).reason == "no_threshold"
 
 
 def test_figures_of_other_gpus_are_not_compared():
-    result = only(pair(90.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p4de.24xlarge"))
+    result = only(pair(90.0), "bandwidth", RequestedRun(ranks=16, nodes=2, instance_type="p4de.24xlarge"))
     assert (result.status, result.reason) == ("undeterminable", "other_type")
     assert result.message == "the ranks were on NVIDIA H100 80GB HBM3, and p4de.24xlarge has A100"
 
 
 def test_figures_of_eight_ranks_are_not_for_one_rank():
     slow = output(hosts=("a", "b"), gpus=1, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 90.0)
-    asked = Asked(ranks=2, nodes=2, instance_type="p5.48xlarge")
-    assert only(slow, "bandwidth", asked).reason == "no_threshold"
-    recorded, problem = baseline(slow, asked)
+    requested = RequestedRun(ranks=2, nodes=2, instance_type="p5.48xlarge")
+    assert only(slow, "bandwidth", requested).reason == "no_threshold"
+    recorded, problem = baseline(slow, requested)
     assert problem is None
-    assert only(slow, "bandwidth", dataclasses.replace(asked, baseline=recorded)).status == "pass"
+    assert only(slow, "bandwidth", dataclasses.replace(requested, baseline=recorded)).status == "pass"
     # The bandwidth of one rank a node proves nothing about eight.
     assert only(pair(90.0), "bandwidth", dataclasses.replace(P5_PAIR, baseline=recorded)).status == "fail"
 
@@ -56,12 +64,12 @@ def test_size_between_published_ones_has_no_figure():
 
 
 def test_tolerance_can_be_set():
-    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", tolerance_percent=20)
-    assert only(pair(420.0), "bandwidth", asked).status == "pass"
+    requested = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", tolerance_percent=20)
+    assert only(pair(420.0), "bandwidth", requested).status == "pass"
 
 
-def baseline(lines, asked, now="2026-11-27T00:00:00Z"):
-    return entries(judge(parse(lines), asked), asked, now)
+def baseline(lines, requested, now="2026-11-27T00:00:00Z"):
+    return entries(judge(parse(lines), requested), requested, now)
 
 
 def test_baseline_is_recorded_of_good_runs_only():
@@ -77,13 +85,13 @@ def test_baseline_is_recorded_of_good_runs_only():
         "ranks": 8,
         "recorded": "2026-11-27T00:00:00Z",
     }
-    for lines, asked, sentence in (
+    for lines, requested, sentence in (
         (output(network="Socket"), FOUR, "NCCL chose the network|talked to each other over Socket"),
         (output()[:-6], FOUR, "truncated|ends before"),
         (pair(100.0), P5_PAIR, "slower than what is known"),
-        (output(), Asked(ranks=8, nodes=4), "needs to know instance_type"),
+        (output(), RequestedRun(ranks=8, nodes=4), "needs to know instance_type"),
     ):
-        recorded, problem = baseline(lines, asked)
+        recorded, problem = baseline(lines, requested)
         assert recorded == []
         assert any(part in problem for part in sentence.split("|"))
 
@@ -91,16 +99,16 @@ def test_baseline_is_recorded_of_good_runs_only():
 def test_figures_of_site_go_before_published_ones():
     recorded, problem = baseline(pair(600.0), P5_PAIR)
     assert problem is None
-    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=recorded)
-    result = only(pair(480.0), "bandwidth", asked)
+    requested = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=recorded)
+    result = only(pair(480.0), "bandwidth", requested)
     assert (result.status, result.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
 
 
 def test_bandwidth_at_its_limit_passes():
     recorded, _problem = baseline(pair(480.0), P5_PAIR)
-    asked = dataclasses.replace(P5_PAIR, baseline=recorded, tolerance_percent=0)
-    assert only(pair(480.0), "bandwidth", asked).status == "pass"
-    assert only(pair(479.99), "bandwidth", asked).status == "fail"
+    requested = dataclasses.replace(P5_PAIR, baseline=recorded, tolerance_percent=0)
+    assert only(pair(480.0), "bandwidth", requested).status == "pass"
+    assert only(pair(479.99), "bandwidth", requested).status == "fail"
 
 
 def test_test_below_its_own_limit_is_too_slow():
@@ -109,7 +117,7 @@ def test_test_below_its_own_limit_is_too_slow():
 
 
 def with_counters(before, after, **fields):
-    return only(output(**fields), "fabric", Asked(ranks=8, nodes=4, before=before, after=after))
+    return only(output(**fields), "fabric", RequestedRun(ranks=8, nodes=4, before=before, after=after))
 
 
 def test_counters_confirm_log():
@@ -131,8 +139,8 @@ def test_missing_or_reset_counters_prove_nothing():
 
 
 def test_counters_do_not_replace_log():
-    asked = Asked(ranks=8, nodes=4, before=snapshots(HOSTS, 0), after=snapshots(HOSTS, 1 << 32))
-    assert only(without(output(), "NCCL INFO"), "fabric", asked).reason == "no_log"
+    requested = RequestedRun(ranks=8, nodes=4, before=snapshots(HOSTS, 0), after=snapshots(HOSTS, 1 << 32))
+    assert only(without(output(), "NCCL INFO"), "fabric", requested).reason == "no_log"
 
 
 def test_hosts_domain_does_not_matter():
@@ -151,15 +159,15 @@ NCCOM = [
 PLAIN = ["     size(B)    count(elems)     type    time(us)    algbw(GB/s)    busbw(GB/s)"] + NCCOM[1:]
 
 
-def nccom(lines=None, **asked):
-    return judge(parse(NCCOM if lines is None else lines), Asked(**{"collective": "allr", **asked}))
+def nccom(lines=None, **requested):
+    return judge(parse(NCCOM if lines is None else lines), RequestedRun(**{"collective": "allr", **requested}))
 
 
 def test_nccom_test_is_recognised_and_proves_little():
     judged = nccom(nodes=2, ranks=64, instance_type="trn1.32xlarge")
     assert [one.id for one in judged.results] == ["nccom.correct", "nccom.fabric", "nccom.bandwidth"]
     assert [one.reason for one in judged.results] == ["not_checked", "no_evidence", "no_threshold"]
-    assert judge(parse(PLAIN), Asked(checked=True, rc=0)).results[0].status == "pass"
+    assert judge(parse(PLAIN), RequestedRun(checked=True, rc=0)).results[0].status == "pass"
 
 
 def test_nccom_test_passes_with_evidence():
@@ -190,12 +198,14 @@ def test_failed_nccom_test_fails():
 
 
 def test_nccom_bandwidth_is_compared_with_its_baseline():
-    asked = {"nodes": 1, "ranks": 2, "instance_type": "trn1.32xlarge", "checked": True, "rc": 0}
-    recorded, problem = entries(nccom(**asked), Asked(collective="allr", **asked), "2026-11-27T00:00:00Z")
+    requested = {"nodes": 1, "ranks": 2, "instance_type": "trn1.32xlarge", "checked": True, "rc": 0}
+    recorded, problem = entries(
+        nccom(**requested), RequestedRun(collective="allr", **requested), "2026-11-27T00:00:00Z"
+    )
     assert problem is None
     assert {(entry["tool"], entry["collective"]) for entry in recorded} == {("nccom-test", "all_reduce")}
-    assert nccom(**asked, baseline=recorded).results[2].status == "pass"
-    assert only(output(), "bandwidth", Asked(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
+    assert nccom(**requested, baseline=recorded).results[2].status == "pass"
+    assert only(output(), "bandwidth", RequestedRun(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
 
 
 @pytest.mark.parametrize(
@@ -212,8 +222,8 @@ def test_nccom_status_alone_does_not_compare_results():
 
 
 def test_ids_follow_named_tool():
-    assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
-    assert judge(parse([]), Asked()).results[0].id == "nccl.correct"
+    assert judge(parse([]), RequestedRun(), "nccom-test").results[0].id == "nccom.correct"
+    assert judge(parse([]), RequestedRun()).results[0].id == "nccl.correct"
 
 
 def test_slower_placement_counts():
@@ -254,8 +264,8 @@ def test_bandwidth_that_no_hardware_reaches(busbw, reason):
 )
 def test_bandwidth_that_no_link_reaches(busbw, reason):
     lines = output(hosts=("a",), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: busbw)
-    assert only(lines, "bandwidth", Asked(ranks=8, nodes=1, instance_type="p5.48xlarge")).reason == reason
-    assert only(pair(busbw), "bandwidth", Asked(ranks=16, nodes=2)).reason == reason
+    assert only(lines, "bandwidth", RequestedRun(ranks=8, nodes=1, instance_type="p5.48xlarge")).reason == reason
+    assert only(pair(busbw), "bandwidth", RequestedRun(ranks=16, nodes=2)).reason == reason
 
 
 def test_size_and_time_have_to_give_bandwidth():
@@ -280,9 +290,11 @@ def test_ranks_without_name_of_their_gpu():
     assert result.message == "the list of ranks does not name the GPU of every rank"
 
 
-@pytest.mark.parametrize("asked", [Asked(ranks=16), Asked(nodes=2), Asked(instance_type="p5.48xlarge")])
-def test_bandwidth_of_unknown_run_size_is_not_judged(asked):
-    assert only(pair(480.0), "bandwidth", asked).reason == "not_asked"
+@pytest.mark.parametrize(
+    "requested", [RequestedRun(ranks=16), RequestedRun(nodes=2), RequestedRun(instance_type="p5.48xlarge")]
+)
+def test_bandwidth_of_unknown_run_size_is_not_judged(requested):
+    assert only(pair(480.0), "bandwidth", requested).reason == "not_asked"
 
 
 @pytest.mark.parametrize(("given", "named"), [(None, "the instance type"), ("x9.large", "x9.large")])
@@ -327,7 +339,7 @@ def test_baseline_of_unnamed_collective_is_rejected():
     ],
 )
 def test_run_of_named_tool_is_judged(tool, ids, message):
-    judged = judge(parse([*output(), *NCCOM]), Asked(ranks=8, nodes=4), tool)
+    judged = judge(parse([*output(), *NCCOM]), RequestedRun(ranks=8, nodes=4), tool)
     assert {one.id.partition(".")[0] for one in judged.results} == {ids}
     assert (judged.run.tool if judged.run else None) == tool
     assert message is None or judged.results[0].message == message
@@ -347,8 +359,8 @@ def test_baseline_of_nvlink_hosts_without_efa_is_rejected():
         for line in output(hosts=("gb200-1", "gb200-2"), gpus=4)
         if "[send]" not in line and "[receive]" not in line
     ]
-    asked = Asked(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
-    judged = judge(parse(lines), asked)
+    requested = RequestedRun(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
+    judged = judge(parse(lines), requested)
     assert len(judged.results) == 4
-    recorded, problem = entries(judged, asked, "2026-11-27T00:00:00Z")
+    recorded, problem = entries(judged, requested, "2026-11-27T00:00:00Z")
     assert recorded == [] and problem.startswith("this run is not a baseline: ???? nccl.fabric")

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse, parse_file
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 
 from tests.unit.fakes.fake_nccl_output import OLD, Plan, header, log, output, snapshots, table, without
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "nccl"
-P5 = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
-FOUR = Asked(ranks=8, nodes=4, instance_type="p5.48xlarge", rc=0)
-ONE = Asked(ranks=1, nodes=1, rc=0)
+P5 = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
+FOUR = RequestedRun(ranks=8, nodes=4, instance_type="p5.48xlarge", rc=0)
+ONE = RequestedRun(ranks=1, nodes=1, rc=0)
 GOOD = Plan(hosts=("node-1", "node-2"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda _size: 480.0)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv")
 
@@ -41,7 +41,7 @@ def at(place, *more, lines=None):
 
 def recorded():
     """Outputs recorded on one GPU."""
-    for name, asked, answer in (
+    for name, requested, answer in (
         ("all_reduce", ONE, "pnn"),
         ("alltoall", ONE, "pnn"),
         ("broadcast", ONE, "pnn"),
@@ -54,14 +54,19 @@ def recorded():
         ("alltoall", P5, "uuu"),
     ):
         path = FIXTURES / f"nccl-tests-{name}-2.19.6.txt"
-        yield f"recorded {name} {asked.ranks} ranks {asked.collective}", parse_file(str(path)), asked, answer
+        yield (
+            f"recorded {name} {requested.ranks} ranks {requested.collective}",
+            parse_file(str(path)),
+            requested,
+            answer,
+        )
 
 
 def shapes():
     """Shapes of other versions and of other runs, good and bad."""
     yield "good", good(), P5, "ppp"
     yield "good, four hosts", output(), FOUR, "ppu"
-    yield "oldest table", OLD, Asked(ranks=2, nodes=2, collective="all_reduce", rc=0), "puu"
+    yield "oldest table", OLD, RequestedRun(ranks=2, nodes=2, collective="all_reduce", rc=0), "puu"
     yield "without the line of the version", without(good(), "nccl-tests version"), P5, "ppp"
     yield "without starting and concluded", without(good(), "Collective test"), P5, "ppp"
     yield "appended log", header(GOOD) + table(GOOD) + log(GOOD), P5, "ppp"
@@ -72,8 +77,8 @@ def shapes():
     yield "nothing", [], P5, "uuu"
     yield "header and log", header(GOOD) + log(GOOD), P5, "fuu"
     for made in COLLECTIVES:
-        asked = dataclasses.replace(P5, collective=made)
-        yield f"{made} as itself", good(collective=made), asked, "ppp" if made == "all_reduce" else "ppu"
+        requested = dataclasses.replace(P5, collective=made)
+        yield f"{made} as itself", good(collective=made), requested, "ppp" if made == "all_reduce" else "ppu"
         anonymous = without(good(collective=made), "Collective test")
         for wanted in COLLECTIVES:
             fits = made == wanted or {made, wanted} <= {"all_gather", "alltoall"}
@@ -108,7 +113,7 @@ def spoilt():
     yield "unknown type", good(), dataclasses.replace(P5, instance_type="p99.metal"), "ppu"
     yield "more ranks asked", good(), dataclasses.replace(P5, ranks=32), "pfu"
     yield "more nodes asked", good(), dataclasses.replace(P5, nodes=4), "pfu"
-    yield "nothing asked", good(), Asked(rc=0), "puu"
+    yield "nothing asked", good(), RequestedRun(rc=0), "puu"
     yield "groups", replaced("Group  0", "Group  1", only="Rank 15"), P5, "pfu"
     yield "small communicators", replaced("nRanks 16 nNodes 2", "nRanks 8 nNodes 1"), P5, "pfu"
     yield (
@@ -195,14 +200,14 @@ NCCOM = [
 
 def neuron():
     """Outputs of nccom-test in the shapes of its guide."""
-    asked = Asked(nodes=2, ranks=64, instance_type="trn1.32xlarge", collective="allr", rc=0, checked=True)
-    counted = dataclasses.replace(asked, before=snapshots("ab", 0), after=snapshots("ab", 1 << 30))
-    idle = dataclasses.replace(asked, before=snapshots("ab", 0), after=snapshots("ab", 9))
-    yield "nccom", NCCOM, asked, "puu"
+    requested = RequestedRun(nodes=2, ranks=64, instance_type="trn1.32xlarge", collective="allr", rc=0, checked=True)
+    counted = dataclasses.replace(requested, before=snapshots("ab", 0), after=snapshots("ab", 1 << 30))
+    idle = dataclasses.replace(requested, before=snapshots("ab", 0), after=snapshots("ab", 9))
+    yield "nccom", NCCOM, requested, "puu"
     yield "nccom with counters", NCCOM, counted, "ppu"
     yield "nccom with idle counters", NCCOM, idle, "pfu"
     yield "nccom of three nodes", NCCOM, dataclasses.replace(counted, nodes=3), "puu"
-    yield "nccom on one node", NCCOM, dataclasses.replace(asked, nodes=1), "pnu"
+    yield "nccom on one node", NCCOM, dataclasses.replace(requested, nodes=1), "pnu"
     yield "nccom not checked", NCCOM, dataclasses.replace(counted, checked=False), "upu"
     yield "nccom without status", NCCOM, dataclasses.replace(counted, rc=None), "upu"
     yield "nccom rc 1", NCCOM, dataclasses.replace(counted, rc=1), "fpu"
@@ -220,9 +225,9 @@ def neuron():
 
 
 CORPUS = [
-    pytest.param(made, asked, answer, id=name)
+    pytest.param(made, requested, answer, id=name)
     for source in (recorded, shapes, spoilt, cut, surrounded, neuron)
-    for name, made, asked, answer in source()
+    for name, made, requested, answer in source()
 ]
 
 
@@ -231,7 +236,7 @@ def test_corpus_is_large():
     assert len({case.id for case in CORPUS}) == len(CORPUS)
 
 
-@pytest.mark.parametrize(("made", "asked", "answer"), CORPUS)
-def test_right_answer(made, asked, answer):
-    judged = judge(parse(made) if isinstance(made, list) else made, asked)
+@pytest.mark.parametrize(("made", "requested", "answer"), CORPUS)
+def test_right_answer(made, requested, answer):
+    judged = judge(parse(made) if isinstance(made, list) else made, requested)
     assert "".join(one.status[0] for one in judged.results) == answer, "\n".join(one.line() for one in judged.results)

@@ -10,7 +10,7 @@ import dataclasses
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import fabric
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 
 from tests.unit.fakes.fake_nccl_output import FOUR, Plan, header, log, only, output, snapshots, table, without
 
@@ -70,15 +70,15 @@ NCCOM = [
     ],
 )
 def test_counters_of_exactly_nodes_of_nccom_test(before, after, nodes, reason):
-    asked = Asked(nodes=nodes, before=snapshots(before, 0), after=snapshots(after, 1 << 30))
-    result = judge(parse(NCCOM), asked).results[1]
+    requested = RequestedRun(nodes=nodes, before=snapshots(before, 0), after=snapshots(after, 1 << 30))
+    result = judge(parse(NCCOM), requested).results[1]
     assert (result.reason, result.status) == (reason, "pass" if reason is None else "undeterminable")
 
 
 @pytest.mark.parametrize("missing", ["before", "after"])
 def test_counters_of_one_side_prove_nothing(missing):
     both = {"before": snapshots("ab", 0), "after": snapshots("ab", 1 << 30), missing: None}
-    assert judge(parse(NCCOM), Asked(nodes=2, **both)).results[1].reason == "no_evidence"
+    assert judge(parse(NCCOM), RequestedRun(nodes=2, **both)).results[1].reason == "no_evidence"
 
 
 def one_node(host, **fields):
@@ -120,9 +120,9 @@ def test_damaged_lists_of_ranks():
 
 def test_bandwidth_of_damaged_list_is_not_judged():
     plan = Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda _size: 480.0)
-    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
-    assert only(output(plan), "bandwidth", asked).status == "pass"
-    assert only(without(output(plan), "#  Rank  3"), "bandwidth", asked).reason == "no_ranks"
+    requested = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge")
+    assert only(output(plan), "bandwidth", requested).status == "pass"
+    assert only(without(output(plan), "#  Rank  3"), "bandwidth", requested).reason == "no_ranks"
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "node-1"), (3, "node-1, node-2, node-3"), (4, "node-3 and 1 more")])

@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import nv
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.fabric import nvlink_groups
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import HostChannels
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, entries, judge
 
 from tests.unit.fakes.fake_nccl_output import Plan, header, log, output, snapshots, without
 
@@ -19,8 +19,8 @@ TYPE = "p6e-gb200.36xlarge"
 
 
 def judged(lines, domains=None, hosts=4, **more):
-    asked = Asked(ranks=hosts * 4, nodes=hosts, instance_type=TYPE, domains=domains, **more)
-    return {one.id: one for one in judge(parse(lines), asked).results}
+    requested = RequestedRun(ranks=hosts * 4, nodes=hosts, instance_type=TYPE, domains=domains, **more)
+    return {one.id: one for one in judge(parse(lines), requested).results}
 
 
 def made(domains=(4,), hosts=HOSTS):
@@ -89,9 +89,9 @@ def test_unknown_transport_proves_no_domain():
     assert one.message == "1 lines of channels and networks name none that is known here"
 
 
-@pytest.mark.parametrize("asked", [{"ranks": 16}, {"nodes": 4}, {}])
-def test_domain_of_unknown_request_is_not_proved(asked):
-    one = judge(parse(made()), Asked(instance_type=TYPE, **asked)).results[3]
+@pytest.mark.parametrize("requested", [{"ranks": 16}, {"nodes": 4}, {}])
+def test_domain_of_unknown_request_is_not_proved(requested):
+    one = judge(parse(made()), RequestedRun(instance_type=TYPE, **requested)).results[3]
     assert (one.id, one.status, one.reason) == ("nccl.nvlink_domain", "undeterminable", "not_asked")
 
 
@@ -102,7 +102,7 @@ def test_nodes_of_other_ultraservers_that_nvlink_joined():
 
 
 def test_run_that_fell_back_is_no_baseline():
-    good = Asked(ranks=16, nodes=4, instance_type=TYPE, collective="all_reduce", domains=1)
+    good = RequestedRun(ranks=16, nodes=4, instance_type=TYPE, collective="all_reduce", domains=1)
     joined, apart = ([line.replace("H100 80GB HBM3", "GB200") for line in made(domains)] for domains in ((4,), ()))
     assert len(entries(judge(parse(joined), good), good, "now")[0]) == 6
     fallen = judge(parse(apart), good)
@@ -112,8 +112,8 @@ def test_run_that_fell_back_is_no_baseline():
 
 
 def test_type_named_like_ultraserver_has_verdict():
-    asked = Asked(ranks=16, nodes=4, instance_type="p7e-gb400.72xlarge")
-    assert judge(parse(made(())), asked).results[3].reason == "not_joined"
+    requested = RequestedRun(ranks=16, nodes=4, instance_type="p7e-gb400.72xlarge")
+    assert judge(parse(made(())), requested).results[3].reason == "not_joined"
 
 
 def test_counters_of_one_host_speak_for_its_domain():
@@ -180,13 +180,13 @@ def test_one_node_does_not_use_domain():
 
 
 def test_other_types_have_no_such_verdict():
-    assert len(judge(parse(output()), Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")).results) == 3
+    assert len(judge(parse(output()), RequestedRun(ranks=8, nodes=4, instance_type="p5.48xlarge")).results) == 3
 
 
 @pytest.mark.parametrize("domains", [None, 1])
 def test_unknown_type_proves_nothing(domains):
-    asked = Asked(ranks=16, nodes=4, instance_type="p6e-gb300r.36xlarge", domains=domains)
-    found = {one.id: one for one in judge(parse(made(())), asked).results}
+    requested = RequestedRun(ranks=16, nodes=4, instance_type="p6e-gb300r.36xlarge", domains=domains)
+    found = {one.id: one for one in judge(parse(made(())), requested).results}
     assert found["nccl.nvlink_domain"].status == "undeterminable"
 
 

@@ -11,12 +11,12 @@ import os
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import parse as nccl_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 from tests.unit.fakes.fake_nccl_output import output
 
-P5 = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
+P5 = RequestedRun(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
 
 
 def good(**fields):
@@ -32,8 +32,8 @@ def good(**fields):
     return output(**{**plan, **fields})
 
 
-def statuses(lines, asked=P5):
-    return [one.status for one in judge(parse(lines), asked).results]
+def statuses(lines, requested=P5):
+    return [one.status for one in judge(parse(lines), requested).results]
 
 
 # A list that grows with cases: what stands before each line; {} is the number of the line.
@@ -149,9 +149,9 @@ def test_noted_line_stands_in_verdict():
     judged = judge(parse(lines), P5)
     assert "in spite of: slurmstepd: error: mpi/pmix_v4" in judged.results[0].message
     assert judged.facts["notes"] == [HARMLESS[2]]
-    without_rc = judge(parse(lines), Asked(ranks=16, nodes=2)).results[0]
+    without_rc = judge(parse(lines), RequestedRun(ranks=16, nodes=2)).results[0]
     assert (without_rc.status, without_rc.reason) == ("undeterminable", "unclear_lines")
-    failed = judge(parse(lines), Asked(ranks=16, nodes=2, rc=1)).results[0]
+    failed = judge(parse(lines), RequestedRun(ranks=16, nodes=2, rc=1)).results[0]
     assert failed.message == f"the test ended with status 1: {HARMLESS[2]}"
 
 
@@ -193,7 +193,7 @@ def test_container_that_does_not_start_is_reason():
         "slurmstepd-n1: error: Failed to invoke spank plugin stack",
         "srun: error: n1: tasks 0-1: Exited with exit code 1",
     ]
-    correct = judge(parse(lines), Asked(ranks=2, nodes=1, rc=1)).results[0]
+    correct = judge(parse(lines), RequestedRun(ranks=2, nodes=1, rc=1)).results[0]
     assert correct.message == f"the test failed: {' '.join(lines[2].split())}"
 
 
@@ -269,5 +269,7 @@ def test_row_with_host_name_behind_is_whole():
 )
 def test_sequences_of_a_terminal_are_no_text(change):
     text = change("\n".join(output()) + "\n")
-    correct, fabric, _bandwidth = judge(parse(text.splitlines(keepends=True)), Asked(ranks=8, nodes=4, rc=0)).results
+    correct, fabric, _bandwidth = judge(
+        parse(text.splitlines(keepends=True)), RequestedRun(ranks=8, nodes=4, rc=0)
+    ).results
     assert (correct.status, fabric.status) == ("pass", "pass")

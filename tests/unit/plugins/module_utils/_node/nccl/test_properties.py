@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, entries, judge
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from tests.unit.fakes.fake_nccl_output import Plan, header, log, output, table
 PLAN = Plan(hosts=("node-1", "node-2", "node-3"), gpus=2)
 GOOD = output(PLAN)
 TABLE = [line for line in table(PLAN) if not line.startswith("#")]
-ASKED = Asked(ranks=6, nodes=3, instance_type="p5.48xlarge")
+ASKED = RequestedRun(ranks=6, nodes=3, instance_type="p5.48xlarge")
 ONE_NODE = [line for host in PLAN.hosts for line in output(hosts=(host,), gpus=8)]
 SOCKETS = log(Plan(hosts=PLAN.hosts, gpus=2, network="Socket", gdr=""))
 
@@ -177,10 +177,10 @@ words = st.one_of(pieces, st.text(max_size=60), st.builds(lambda one, cut: one[c
 
 @given(st.lists(st.lists(words, max_size=3).map("".join), max_size=60))
 def test_no_text_is_too_strange_to_read(lines):
-    for asked in (ASKED, Asked(), Asked(nodes=1, ranks=1, rc=0, checked=True, before={}, after={})):
-        result = judge(parse(lines), asked)
+    for requested in (ASKED, RequestedRun(), RequestedRun(nodes=1, ranks=1, rc=0, checked=True, before={}, after={})):
+        result = judge(parse(lines), requested)
         assert len(result.results) == 3
-        recorded, problem = entries(result, asked, "2026-11-27T00:00:00Z")
+        recorded, problem = entries(result, requested, "2026-11-27T00:00:00Z")
         assert bool(recorded) == (problem is None) or not recorded
     check(lines)
 

@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import ta
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import NcclLog
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse, parse_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.table import NCCOM_TEST, Row, Run
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, judge
 
 from tests.unit.fakes.fake_nccl_output import COLUMNS, FOUR, OLD, Plan, only, output, reduced, verdicts
 
@@ -95,7 +95,7 @@ def test_longest_name_that_fits_is_host(tmp_path):
     hosts = ("node-1", "a-node-1", "1")
     lines = output(hosts=hosts)
     torn = [f"     1048576  {line}" if line.startswith("a-node-1:") else line for line in lines]
-    result = only(torn, "fabric", Asked(ranks=6, nodes=3))
+    result = only(torn, "fabric", RequestedRun(ranks=6, nodes=3))
     assert (result.status, result.found["hosts"]) == ("pass", sorted(hosts))
 
 
@@ -110,8 +110,8 @@ def test_warning_is_reported_and_not_more():
 
 
 def test_exit_status_counts():
-    assert only(output(), "correct", Asked(rc=1)).status == "fail"
-    assert only(output(), "correct", Asked(rc=0)).status == "pass"
+    assert only(output(), "correct", RequestedRun(rc=1)).status == "fail"
+    assert only(output(), "correct", RequestedRun(rc=0)).status == "pass"
 
 
 def glued(line, start, noise):
@@ -154,16 +154,16 @@ def test_nothing_of_output_reaches_terminal():
 
 
 def test_oldest_tables_are_judged_by_their_closing_line():
-    judged = judge(parse(OLD), Asked(ranks=2, nodes=2, collective="all_reduce"))
+    judged = judge(parse(OLD), RequestedRun(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "undeterminable", "undeterminable"]
     assert judged.facts["hosts"] == ["ip-10-0-0-1", "ip-10-0-0-2"]
     failed = [line.replace("0 OK", "1 FAILED") for line in OLD]
-    assert only(failed, "correct", Asked()).status == "fail"
+    assert only(failed, "correct", RequestedRun()).status == "fail"
 
 
 def test_table_without_operation_column_is_read():
     lines = [line.replace("   redop", "").replace("     sum", "") for line in OLD]
-    assert only(lines, "correct", Asked()).status == "pass"
+    assert only(lines, "correct", RequestedRun()).status == "pass"
 
 
 def columns(more_names, more_words, time="time"):
@@ -222,14 +222,14 @@ def test_several_types_each_have_all_sizes():
 @pytest.mark.parametrize("collective", ["all_reduce", "alltoall", "broadcast"])
 def test_recorded_tables_of_one_gpu_prove_no_fabric(collective):
     recorded = parse_file(str(FIXTURES / f"nccl-tests-{collective}-2.19.6.txt"))
-    one = judge(recorded, Asked(ranks=1, nodes=1, collective=collective))
+    one = judge(recorded, RequestedRun(ranks=1, nodes=1, collective=collective))
     assert [result.status for result in one.results] == ["pass", "not_applicable", "not_applicable"]
-    two = judge(recorded, Asked(ranks=16, nodes=2))
+    two = judge(recorded, RequestedRun(ranks=16, nodes=2))
     assert [result.status for result in two.results] == ["pass", "fail", "undeterminable"]
 
 
 def test_recorded_table_with_log_lines_is_read():
-    judged = judge(parse_file(str(FIXTURES / "nccl-tests-info-interleaved-2.19.6.txt")), Asked(ranks=1, nodes=1))
+    judged = judge(parse_file(str(FIXTURES / "nccl-tests-info-interleaved-2.19.6.txt")), RequestedRun(ranks=1, nodes=1))
     assert judged.results[0].status == "pass"
     assert judged.facts["networks"] == ["Socket"]
     assert judged.facts["nvls_channels"] == 0
@@ -238,7 +238,7 @@ def test_recorded_table_with_log_lines_is_read():
 
 @pytest.mark.parametrize("name", ["net-ofi-missing", "too-many-gpus"])
 def test_recorded_failures_fail(name):
-    judged = judge(parse_file(str(FIXTURES / f"nccl-tests-{name}-2.19.6.txt")), Asked(ranks=1, nodes=1))
+    judged = judge(parse_file(str(FIXTURES / f"nccl-tests-{name}-2.19.6.txt")), RequestedRun(ranks=1, nodes=1))
     assert judged.results[0].status == "fail"
     assert judged.results[2].status == "undeterminable"
 
@@ -483,7 +483,7 @@ def test_failure_counts_what_was_wrong():
 
 
 def test_failed_status_is_compared_with_none():
-    judged = judge(parse(output()), Asked(ranks=8, nodes=4, rc=3)).results[0]
+    judged = judge(parse(output()), RequestedRun(ranks=8, nodes=4, rc=3)).results[0]
     assert (judged.status, judged.expected, judged.found) == ("fail", 0, 3)
     assert judged.message == "the test ended with status 3"
 

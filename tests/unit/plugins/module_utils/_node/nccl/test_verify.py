@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, entries, judge
 
 from tests.unit.fakes.fake_nccl_output import (
     FOUR,
@@ -175,16 +175,19 @@ def test_gpudirect_rdma_is_reported_not_demanded():
     assert fabric.message == "16 channels between 4 hosts over EFA, 12 with GPUDirect RDMA"
 
 
-@pytest.mark.parametrize(("asked", "text"), [({"ranks": 16}, "16 ranks"), ({"nodes": 2}, "2 nodes")])
-def test_requested_ranks_and_nodes_have_to_take_part(asked, text):
-    judged = judge(parse(output()), Asked(**{"ranks": 8, "nodes": 4, **asked}))
+@pytest.mark.parametrize(("requested", "text"), [({"ranks": 16}, "16 ranks"), ({"nodes": 2}, "2 nodes")])
+def test_requested_ranks_and_nodes_have_to_take_part(requested, text):
+    judged = judge(parse(output()), RequestedRun(**{"ranks": 8, "nodes": 4, **requested}))
     correct, fabric, bandwidth = judged.results
     assert (correct.status, fabric.status, bandwidth.status) == ("pass", "fail", "undeterminable")
     assert text in fabric.message
 
 
 def test_fabric_of_unknown_request_is_not_judged():
-    assert [only(output(), which, Asked()).reason for which in ("fabric", "bandwidth")] == ["not_asked", "not_asked"]
+    assert [only(output(), which, RequestedRun()).reason for which in ("fabric", "bandwidth")] == [
+        "not_asked",
+        "not_asked",
+    ]
 
 
 def test_ranks_split_into_groups_do_not_make_one_run():
@@ -211,7 +214,7 @@ def one_node_runs():
 
 def test_one_node_runs_after_each_other_do_not_pose_as_one():
     lines = [line for run in one_node_runs() for line in run]
-    judged = judge(parse(lines), Asked(ranks=32, nodes=4, instance_type="p5.48xlarge"))
+    judged = judge(parse(lines), RequestedRun(ranks=32, nodes=4, instance_type="p5.48xlarge"))
     correct, fabric, bandwidth = judged.results
     assert (correct.status, fabric.status, bandwidth.status) == ("undeterminable", "fail", "undeterminable")
     assert fabric.reason == "separate_runs"
@@ -220,26 +223,26 @@ def test_one_node_runs_after_each_other_do_not_pose_as_one():
 
 def test_one_node_runs_at_same_time_do_not_pose_as_one():
     lines = [line for lines in zip(*one_node_runs()) for line in lines]
-    judged = judge(parse(lines), Asked(ranks=32, nodes=4))
+    judged = judge(parse(lines), RequestedRun(ranks=32, nodes=4))
     assert [one.status for one in judged.results] == ["undeterminable", "fail", "undeterminable"]
 
 
 def test_single_one_node_run_does_not_pose_as_many():
-    fabric = only(one_node_runs()[0], "fabric", Asked(ranks=32, nodes=4))
+    fabric = only(one_node_runs()[0], "fabric", RequestedRun(ranks=32, nodes=4))
     assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
 
 
 def test_run_on_one_node_has_no_fabric():
-    judged = judge(parse(output(hosts=("node-1",), gpus=8)), Asked(ranks=8, nodes=1))
+    judged = judge(parse(output(hosts=("node-1",), gpus=8)), RequestedRun(ranks=8, nodes=1))
     assert [one.status for one in judged.results] == ["pass", "not_applicable", "undeterminable"]
 
 
 def test_several_collectives_in_file_are_reported_apart():
     lines = output() + output(collective="reduce_scatter", network="Socket", gdr="")
     assert verdicts(lines)[0] == "undeterminable"
-    assert verdicts(lines, Asked(ranks=8, nodes=4, collective="all_reduce"))[:2] == ["pass", "pass"]
-    assert verdicts(lines, Asked(ranks=8, nodes=4, collective="reduce_scatter_perf"))[:2] == ["pass", "fail"]
-    missing = only(lines, "correct", Asked(collective="alltoall"))
+    assert verdicts(lines, RequestedRun(ranks=8, nodes=4, collective="all_reduce"))[:2] == ["pass", "pass"]
+    assert verdicts(lines, RequestedRun(ranks=8, nodes=4, collective="reduce_scatter_perf"))[:2] == ["pass", "fail"]
+    missing = only(lines, "correct", RequestedRun(collective="alltoall"))
     assert "asked for alltoall, and found only all_reduce, reduce_scatter" in missing.message
 
 
@@ -282,7 +285,7 @@ def test_run_of_2022_under_mpirun_is_judged_as_well():
         )
     ]
     lines = [f"[1,0]<stdout>:{line}" for line in [*OLD[:6], "NCCL version 2.12.7+cuda11.4", *logged, *OLD[6:]]]
-    judged = judge(parse(lines), Asked(ranks=2, nodes=2, collective="all_reduce"))
+    judged = judge(parse(lines), RequestedRun(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
     assert (judged.facts["nccl_version"], judged.facts["plugin_version"]) == ("2.12.7+cuda11.4", "1.5.0aws")
 
@@ -293,7 +296,7 @@ def anonymous(collective, **fields):
 
 
 @pytest.mark.parametrize(
-    ("made", "asked", "status"),
+    ("made", "requested", "status"),
     [
         ("all_reduce", "all_reduce", "pass"),
         ("all_gather", "all_gather", "pass"),
@@ -307,16 +310,16 @@ def anonymous(collective, **fields):
         ("reduce", "all_reduce", "undeterminable"),
     ],
 )
-def test_table_of_another_collective_than_asked_for(made, asked, status):
-    correct, _fabric, bandwidth = judge(parse(anonymous(made)), dataclasses.replace(FOUR, collective=asked)).results
+def test_table_of_another_collective_than_asked_for(made, requested, status):
+    correct, _fabric, bandwidth = judge(parse(anonymous(made)), dataclasses.replace(FOUR, collective=requested)).results
     assert (correct.status, correct.reason) == (status, None if status == "pass" else "other_collective")
     assert status == "pass" or bandwidth.reason == "not_correct"
 
 
 def test_unchecked_in_place_values_are_not_those_of_all_reduce():
     lines = anonymous("alltoall", in_place_wrong="N/A")
-    for asked in ("all_reduce", None):
-        correct = judge(parse(lines), dataclasses.replace(FOUR, collective=asked)).results[0]
+    for requested in ("all_reduce", None):
+        correct = judge(parse(lines), dataclasses.replace(FOUR, collective=requested)).results[0]
         assert correct.status == "undeterminable"
     assert judge(parse(lines), dataclasses.replace(FOUR, collective="alltoall")).results[0].status == "pass"
 
@@ -333,14 +336,14 @@ def test_hosts_of_one_nvlink_domain_prove_nothing_about_efa():
         for line in output(hosts=hosts, gpus=4)
         if "[send]" not in line and "[receive]" not in line
     ]
-    asked = Asked(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
-    correct, fabric, _bandwidth, domain = judge(parse(lines), asked).results
+    requested = RequestedRun(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
+    correct, fabric, _bandwidth, domain = judge(parse(lines), requested).results
     assert (domain.status, domain.reason) == ("undeterminable", "no_channels")
     assert (correct.status, fabric.status, fabric.reason) == ("pass", "undeterminable", "not_the_network")
     assert "over NVLink (MNNVL), which proves nothing about EFA" in fabric.message
     # Without MNNVL the same numbers are a run that fell apart.
     apart = [line.replace("MNNVL 1", "MNNVL 0") for line in lines]
-    assert only(apart, "fabric", asked).reason == "not_all_took_part"
+    assert only(apart, "fabric", requested).reason == "not_all_took_part"
 
 
 def test_channels_without_row_carried_nothing():
@@ -361,26 +364,26 @@ def test_reduced_largest_size_is_named_in_pass():
     correct = only(reduced(1 << 28), "correct")
     assert (correct.status, correct.found["rows"]) == ("pass", 5)
     assert correct.message == (
-        "5 rows of all_reduce on 8 ranks, and nothing wrong; for want of memory the test reduced its largest size "
+        "5 rows of all_reduce on 8 ranks, and nothing wrong; the test lacked memory and reduced its largest size "
         "from 1073741824 to 268435461 bytes"
     )
 
 
 def test_requested_sizes_that_were_not_measured_are_no_pass():
-    asked = dataclasses.replace(FOUR, sizes=Plan().sizes)
-    assert only(output(), "correct", asked).status == "pass"
-    correct = only(reduced(1 << 26), "correct", asked)
+    requested = dataclasses.replace(FOUR, sizes=Plan().sizes)
+    assert only(output(), "correct", requested).status == "pass"
+    correct = only(reduced(1 << 26), "correct", requested)
     assert (correct.status, correct.reason) == ("undeterminable", "fewer_sizes")
     assert correct.message == (
-        "2 of 6 requested sizes were not measured: 268435456 to 1073741824 bytes; for want of memory the test reduced "
+        "2 of 6 requested sizes were not measured: 268435456 to 1073741824 bytes; the test lacked memory and reduced "
         "its largest size from 1073741824 to 67108869 bytes"
     )
     # A program that took other options prints them itself.
-    correct = only(output(largest=1 << 28), "correct", asked)
+    correct = only(output(largest=1 << 28), "correct", requested)
     assert (correct.status, correct.reason) == ("undeterminable", "fewer_sizes")
     assert correct.message == "1 of 6 requested sizes were not measured: 1073741824 bytes"
-    judged = judge(parse(reduced(1 << 26)), asked)
-    assert entries(judged, asked, "2026-11-28T12:00:00Z")[0] == []
+    judged = judge(parse(reduced(1 << 26)), requested)
+    assert entries(judged, requested, "2026-11-28T12:00:00Z")[0] == []
 
 
 def nothing_measured(average="-nan"):
@@ -394,14 +397,14 @@ def nothing_measured(average="-nan"):
 
 @pytest.mark.parametrize("average", ["-nan", "nan", "0"])
 def test_smallest_size_above_memory_is_named(average):
-    asked = dataclasses.replace(FOUR, sizes=[1 << 30])
-    correct = only(nothing_measured(average), "correct", asked)
+    requested = dataclasses.replace(FOUR, sizes=[1 << 30])
+    correct = only(nothing_measured(average), "correct", requested)
     assert (correct.status, correct.reason) == ("undeterminable", "incomplete")
     assert correct.message == (
         "nothing was measured: the smallest requested size is 1073741824 bytes, and the memory holds at most 300000000"
     )
     assert correct.hint == "Set smallest to at most the size that the memory holds"
-    assert verdicts(nothing_measured(average), asked)[2] == "undeterminable"
+    assert verdicts(nothing_measured(average), requested)[2] == "undeterminable"
 
 
 def test_output_without_its_end_is_truncated_also_if_nothing_was_measured():
@@ -410,8 +413,8 @@ def test_output_without_its_end_is_truncated_also_if_nothing_was_measured():
 
 
 def test_failure_counts_before_sizes_that_are_missing():
-    asked = dataclasses.replace(FOUR, sizes=Plan().sizes, rc=1)
-    assert only(reduced(1 << 28), "correct", asked).status == "fail"
+    requested = dataclasses.replace(FOUR, sizes=Plan().sizes, rc=1)
+    assert only(reduced(1 << 28), "correct", requested).status == "fail"
 
 
 @pytest.mark.parametrize(
