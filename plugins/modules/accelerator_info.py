@@ -225,6 +225,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.lo
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import checklist as accelerator_checklist
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 
 def main() -> None:
@@ -257,9 +258,7 @@ def main() -> None:
     module.exit_json(
         changed=False,
         **facts,
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
     )
 
 

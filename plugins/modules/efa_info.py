@@ -436,6 +436,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look impor
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 
 def main() -> None:
@@ -475,9 +476,7 @@ def main() -> None:
     module.exit_json(
         changed=False,
         **facts,
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
     )
 
 

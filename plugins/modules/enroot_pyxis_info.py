@@ -159,6 +159,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pla
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, check_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
     "probe": {"type": "str", "choices": ["never", "always"], "default": "never"},
@@ -204,9 +205,7 @@ def main() -> None:
         writes_plugstack=facts["slurm"] is not None and manages_plugstack(config, facts["slurm"]),
         unit_enabled=unit_enabled(host),
         removable=removable(host, config.hooks),
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
     )
 
 

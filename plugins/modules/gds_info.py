@@ -338,10 +338,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.decide import advice, survey
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.gdsio import bandwidth
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.prerequisites import registry_wanted
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.verify import problems, verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.kernel import kernel_modules
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import package_versions
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 FACTS = (
     "mounts",
@@ -386,21 +387,19 @@ def main() -> None:
         results = verify(facts, wanted["required"])
         if wanted["bandwidth"] and not module.check_mode:
             results += [bandwidth(facts, mount, wanted["bandwidth_mib"]) for mount in facts["mounts"]]
-        answer = {name: facts[name] for name in FACTS}
-        answer["kernel_modules"] = kernel_modules(host)
-        answer["packages"] = package_versions(host, wanted["packages"])
+        known = {name: facts[name] for name in FACTS}
+        known["kernel_modules"] = kernel_modules(host)
+        known["packages"] = package_versions(host, wanted["packages"])
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(
         changed=False,
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=problems(results),
+        **answer(results),
         advice=advice(facts),
         registry_dwords_wanted=registry_wanted(facts["gpus"]),
         files={path: host.sha256(path) for path in wanted["files"]},
         paths={path: host.stat(path) for path in wanted["paths"]},
-        **answer,
+        **known,
     )
 
 

@@ -219,6 +219,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.conver
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_plan import own_fstab
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import boot_unit_enabled, verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 
 def main() -> None:
@@ -236,9 +237,7 @@ def main() -> None:
         changed=False,
         disks=[claim.as_dict() for claim in plan.claims],
         plan=plan.as_dict(),
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
         local_storage=facts["record"],
         instance_type=facts["instance_type"],
         tools=facts["tools"],

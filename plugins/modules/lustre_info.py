@@ -234,6 +234,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import Request, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 
 def main() -> None:
@@ -257,9 +258,7 @@ def main() -> None:
     results = verify(facts)
     module.exit_json(
         changed=False,
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
         **facts,
     )
 

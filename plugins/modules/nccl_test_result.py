@@ -159,6 +159,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.baseline 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import RequestedRun, entries, judge
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import answer
 
 ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},
@@ -213,10 +214,8 @@ def main() -> None:
         module.fail_json(msg=str(exc))
     module.exit_json(
         changed=changed,
-        results=[result.to_dict() for result in judged.results],
+        **answer(judged.results),
         verdicts={result.id.rpartition(".")[2]: result.status for result in judged.results},
-        lines=[result.line() for result in judged.results],
-        problems=[result.line() for result in judged.results if result.status not in ("pass", "not_applicable")],
         facts=judged.facts,
         recorded=recorded,
         record_problem=record_problem,

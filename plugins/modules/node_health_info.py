@@ -233,7 +233,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profile
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_id, instance_type
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES, answer
 
 
 def main() -> None:
@@ -287,9 +287,7 @@ def main() -> None:
         instance_id=instance_id(host),
         ready=not keep_away,
         blocking=[result.line() for result in keep_away],
-        results=[result.to_dict() for result in results],
-        lines=[result.line() for result in results],
-        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        **answer(results),
         versions=versions,
         seconds=round(host.monotonic() - began, 3),
     )

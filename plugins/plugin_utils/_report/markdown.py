@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import first_of, printable
 
-from .._run.names import first_of
 from .charts import number_text, size_text
 from .html import (
     CHANGE_HEADINGS,

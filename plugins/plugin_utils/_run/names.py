@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ansible.module_utils.common.yaml import yaml_load
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import first_of
 
 COLLECTION = Path(__file__).parents[3]
 # Roles that configure nodes: their variables have unique prefixes. The prefix cluster_ of the role cluster is also
@@ -107,12 +108,6 @@ def unknown_variables(
             if role and name not in known[role] and not any(fnmatch.fnmatchcase(name, pattern) for pattern in own):
                 where.setdefault(name, []).append(host)
     return [_variable_text(name, sorted(where[name]), known) for name in sorted(where)]
-
-
-def first_of(found: Sequence[str], maximum: int) -> str:
-    """Return names, only the first ones of many."""
-    more = f" and {len(found) - maximum} more" if len(found) > maximum else ""
-    return ", ".join(found[:maximum]) + more
 
 
 def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:

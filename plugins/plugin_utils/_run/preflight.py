@@ -18,12 +18,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
     Result,
     Scope,
     failed,
+    first_of,
     not_applicable,
     passed,
     undeterminable,
 )
-
-from .names import first_of
 
 # Maximum number of host names in a message.
 MAX_HOSTS = 5

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import ROLES, first_of
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import ROLES
 
 PROVED, CHANGED, NOT_APPLICABLE = "proved", "changed", "not applicable"
 NOT_PROVED, FAILED = "not proved", "failed"
@@ -170,7 +170,7 @@ def _count(number: int) -> str:
 
 
 def _hosts_text(hosts: Sequence[str]) -> str:
-    return first_of(hosts, NAMES) if len(hosts) <= NAMES else f"{_count(len(hosts))} ({hosts[0]} to {hosts[-1]})"
+    return result.first_of(hosts, NAMES) if len(hosts) <= NAMES else f"{_count(len(hosts))} ({hosts[0]} to {hosts[-1]})"
 
 
 def _reason_lines(cells: Table) -> list[str]:
@@ -187,7 +187,7 @@ def _reason_lines(cells: Table) -> list[str]:
     for state, role, text in sorted(hosts, key=lambda key: (_sort_key([key[0].partition(" (")[0]]), _order(key[1]))):
         roles_by_reason.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)
     return [
-        f"  {first_of(names, NAMES)}: {', '.join(named) + ' ' if any(named) else ''}{state}: {text}"
+        f"  {result.first_of(names, NAMES)}: {', '.join(named) + ' ' if any(named) else ''}{state}: {text}"
         for (state, text, names), named in roles_by_reason.items()
     ]
 
@@ -203,7 +203,7 @@ def sentence(cells: Table, report: str = "") -> str:
         names.append(f"{host} ({states or 'not reached'})")
     where = f", and {report} has every verdict" if report else ""
     return (
-        f"{len(bad)} of {_count(len(cells))} failed or not proved: {first_of(names, NAMES)}; the table above "
+        f"{len(bad)} of {_count(len(cells))} failed or not proved: {result.first_of(names, NAMES)}; the table above "
         f"has the reasons{where}"
     )
 

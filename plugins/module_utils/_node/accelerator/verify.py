@@ -35,6 +35,7 @@ from ..verdict.result import (
     Result,
     Scope,
     failed,
+    first_of,
     none_expected,
     not_applicable,
     passed,
@@ -241,11 +242,10 @@ def _answers(gpus: t.Sequence[Subject]) -> Result:
     """Return the verdict that no field of a GPU contains a driver error instead of a value."""
     wrong = [f"{gpu.name} {path} reads '{text}'" for gpu in gpus for path, text in gpu.facts["errors"].items()]
     if wrong or not gpus:
-        rest = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
         return undeterminable(
             "gpu.answers",
             "unread",
-            message="; ".join(wrong[:8]) + rest or "there is nothing to judge",
+            message=first_of(wrong, 8, "; ") or "there is nothing to judge",
             hint="run 'nvidia-smi -q'; if it stays, reset the GPU, or replace the instance",
         )
     return passed("gpu.answers", f"{len(gpus)} GPUs without an error in any field")

@@ -20,7 +20,7 @@ from ..slurm.parse import number
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
-from ..verdict.result import NOT_APPLICABLE, PASS, Result, not_applicable, undeterminable
+from ..verdict.result import PASS, Result, not_applicable, undeterminable, unproved
 from .report import print_report
 
 SLURM_SECONDS = 5
@@ -66,7 +66,7 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.exception("imex: stopped by an unexpected error")
         results = [undeterminable("imex.domain", "unexpected", message=f"stopped by {type(exc).__name__}: {exc}")]
     code = print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
-    bad = [one for one in results if one.status not in (PASS, NOT_APPLICABLE)]
+    bad = unproved(results)
     for verdict in bad:
         LOGGER.error("imex: %s", verdict.line())
     for verdict in results:

@@ -14,6 +14,7 @@ import typing as t
 
 from ..system import child
 from ..system.host import Host
+from ..verdict.evidence import is_integer
 from .parse import plugin_version
 
 # Newest first. Sources: awsome-distributed-training nccl-tests.Dockerfile (ofi-nccl/lib since installer 1.48, with
@@ -91,7 +92,7 @@ _KEYS: dict[str, child.Check] = {
     "loads": child.is_boolean,
     "error": child.or_none(child.is_string),
     "symbols": child.is_string_list,
-    "nccl": child.or_none(child.is_integer),
+    "nccl": child.or_none(is_integer),
 }
 
 

@@ -210,8 +210,3 @@ def _layout(mount: dict[str, t.Any], text: str, required: t.Sequence[str]) -> re
 def _noted(check: str, text: str, found: object, scope: result.Scope) -> result.Result:
     """Return a verdict for a fact that no option requires."""
     return result.not_applicable(check, text, message=text, found=found, scope=scope)
-
-
-def problems(results: list[result.Result]) -> list[str]:
-    """Return the lines of the results that are neither a pass nor not applicable."""
-    return [entry.line() for entry in results if entry.status not in (result.PASS, result.NOT_APPLICABLE)]

@@ -18,6 +18,7 @@ from ..efa.parse import plugin_version
 from ..efa.plugin import DEFAULTS, NCCL_CONF, TRANSPORT, leaving_setting, nccl_setting, net_names
 from ..system import child
 from ..system.host import Host
+from ..verdict.evidence import is_integer
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 30
@@ -56,8 +57,8 @@ _KEYS: dict[str, child.Check] = {
     "files": child.is_string_list,
     "symbols": child.is_string_list,
     "errors": child.is_string_dict,
-    "init": child.or_none(child.is_integer),
-    "version": child.or_none(child.is_integer),
+    "init": child.or_none(is_integer),
+    "version": child.or_none(is_integer),
 }
 
 

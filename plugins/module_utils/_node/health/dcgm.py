@@ -20,7 +20,7 @@ from ..system.ask import ask
 from ..system.host import Host
 from ..verdict.evidence import Field as Evidence
 from ..verdict.evidence import Subject, above, decide, exactly, is_number, within
-from ..verdict.result import SEVERITIES, Result, Scope, failed, moment, not_applicable, passed, undeterminable
+from ..verdict.result import SEVERITIES, Result, Scope, failed, first_of, moment, not_applicable, passed, undeterminable
 
 SOURCE = "DCGM"
 SECONDS = 20
@@ -140,9 +140,7 @@ def _fields(host: Host, reported: Reported, gpus: t.Sequence[str]) -> Result:
         return undeterminable(check, text, expected=driver_count, found=len(gpus), source=SOURCE)
     missing = [f"{field.names[0]} of {gpu}" for field in FIELDS for gpu in _without(field, reported.words, gpus)]
     if missing:
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        text = f"DCGM reports no value of {', '.join(missing[:SHOWN])}{more}"
-        return undeterminable(check, text, source=SOURCE)
+        return undeterminable(check, f"DCGM reports no value of {first_of(missing, SHOWN)}", source=SOURCE)
     lacking = [field.name for field in FIELDS if not _figures(reported.words[field.name])]
     rest = f", without {', '.join(lacking)}" if lacking else ""
     return passed(

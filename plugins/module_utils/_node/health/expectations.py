@@ -25,7 +25,8 @@ from ..system.host import Host
 from ..system.mounts import read_mounts
 from ..system.units import parse_units
 from ..system.versions import at_least, version_key
-from ..verdict.result import Result, Scope, failed, none_expected, passed, undeterminable
+from ..verdict.evidence import is_integer
+from ..verdict.result import Result, Scope, failed, first_of, none_expected, passed, undeterminable
 from . import system as health_system
 from .s3 import Bucket, bucket_problems, parse_bucket
 
@@ -105,7 +106,7 @@ def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
         if key not in KEYS:
             found.append(f"{where}{key} is not known: choose from {', '.join(KEYS)}")
         elif key in MAX_COUNT:
-            if not _is_whole(value) or not 0 <= value <= MAX_COUNT[key]:
+            if not is_integer(value) or not 0 <= value <= MAX_COUNT[key]:
                 found.append(f"{where}{key} is {_word(value)}: use 0 to {MAX_COUNT[key]}")
         else:
             found += _JUDGES[key](f"{where}{key}", value)
@@ -142,7 +143,7 @@ def _mounts(where: str, value: object) -> list[str]:
 
 
 def _xids(where: str, value: object) -> list[str]:
-    good = isinstance(value, (list, tuple)) and all(_is_whole(code) and 0 < code < 1000 for code in value)
+    good = isinstance(value, (list, tuple)) and all(is_integer(code) and 0 < code < 1000 for code in value)
     return [] if good else [f"{where} is {_word(value)}: use a list of numbers, such as [13, 31]"]
 
 
@@ -174,10 +175,6 @@ _JUDGES: dict[str, t.Callable[[str, t.Any], list[str]]] = {
     "thresholds": _thresholds,
     "buckets": bucket_problems,
 }
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _word(value: object) -> str:
@@ -259,8 +256,7 @@ def judge_held(
         elif names and not free:
             found.append(passed("expect.held", ", ".join(names), scope=scope))
         elif free:
-            more = f" and {len(free) - MAX_NAMES} more" if len(free) > MAX_NAMES else ""
-            message = f"an upgrade may replace the verified version of {', '.join(free[:MAX_NAMES])}{more}"
+            message = f"an upgrade may replace the verified version of {first_of(free, MAX_NAMES)}"
             hint = "run 'apt-mark hold' or 'dnf versionlock add' for each, or expect fewer packages"
             found.append(
                 failed(

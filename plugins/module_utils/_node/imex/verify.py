@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as t
 
 from ..system.versions import is_version
-from ..verdict.evidence import Field, Subject, Test, decide, exactly, is_text, never
+from ..verdict.evidence import Field, Subject, Test, decide, exactly, is_integer, is_text, never
 from ..verdict.result import Result, not_applicable, undeterminable
 from . import config, parse
 from .look import Facts
@@ -190,7 +190,7 @@ def verify_channel(facts: Facts) -> Result:
     fields = (
         Field(
             "major",
-            lambda value: isinstance(value, int) and not isinstance(value, bool),
+            is_integer,
             exactly(None),
             f"/proc/devices has no {parse.CHANNEL_DRIVER}: the driver has no channels",
             "reset",

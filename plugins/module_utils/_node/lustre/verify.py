@@ -10,7 +10,7 @@ import typing as t
 
 from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text
-from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import FAIL, PASS, Result, Scope, failed, first_of, not_applicable, passed, undeterminable
 from .identity import identify
 from .look import EFA_SOURCE, NFS_TYPES
 
@@ -208,8 +208,7 @@ def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
     found = []
     missing = [row["path"] for row in rows if row["state"] == "missing"]
     if missing:
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        what = f"{len(missing)} of {len(rows)} are missing: {', '.join(missing[:SHOWN])}{more}"
+        what = f"{len(missing)} of {len(rows)} are missing: {first_of(missing, SHOWN)}"
         found.append(failed(check, what, hint="run the role fsx_lustre on the head node: only it creates them"))
     for row in rows:
         scope = Scope(device=row["path"])

@@ -136,13 +136,13 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
     if silent and (run.log.mnnvl or any(channels.direct for channels in between.values())):
         return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which proves nothing about EFA"
     if silent:
-        return "no_channels", f"no channel to another node was logged by {_some(silent)}"
+        return "no_channels", f"no channel to another node was logged by {result.first_of(silent, 3)}"
     inside = sum(channels.inside for channels in between.values())
     if inside:
         return "contradictory", f"{inside} channels to another node were logged with a transport inside one"
     unknown = sorted(host for host in run.hosts if not run.log.providers.get(host))
     if unknown:
-        return "no_provider", f"{_some(unknown)} did not log the provider of the plugin"
+        return "no_provider", f"{result.first_of(unknown, 3)} did not log the provider of the plugin"
     if not any(row.size for row in run.rows):
         return "no_traffic", "the channels were set up, and the table has no row: no data is known to have used them"
     return None
@@ -159,11 +159,6 @@ def _silent(run: Run, between: t.Mapping[str, HostChannels]) -> list[str]:
 
 def _one_node(check: str) -> result.Result:
     return result.not_applicable(check, "one_node", message="a run on one node does not use the fabric")
-
-
-def _some(hosts: t.Sequence[str]) -> str:
-    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
-    return ", ".join(hosts[:3]) + more
 
 
 def _proved(
@@ -221,14 +216,17 @@ def _counted(
         return result.undeterminable(
             check,
             "counters_missing",
-            message=f"the counters of {_some(absent)} are missing for before or after the run",
+            message=f"the counters of {result.first_of(absent, 3)} are missing for before or after the run",
             hint="Run mlcluster efa-counters on every node right before and right after the test",
         )
     sums = {name: largest_growth(first[name], last[name]) for name in names}
     lost = [name for name, value in sums.items() if value is None]
     if lost:
         return result.undeterminable(
-            check, "counters_reset", message=f"counters of {_some(lost)} went back during the run", hint="Run it again"
+            check,
+            "counters_reset",
+            message=f"counters of {result.first_of(lost, 3)} went back during the run",
+            hint="Run it again",
         )
     counted = {name: value for name, value in sums.items() if value is not None}
     idle = [name for name, value in counted.items() if value < max(minimum, 1)]
@@ -238,7 +236,7 @@ def _counted(
     if idle:
         return result.failed(
             check,
-            f"the EFA devices of {_some(idle)} did not carry the data of the test",
+            f"the EFA devices of {result.first_of(idle, 3)} did not carry the data of the test",
             reason="counters_idle",
             expected=max(minimum, 1),
             found={name: counted[name] for name in idle},

@@ -159,5 +159,4 @@ def _left(groups: t.Sequence[t.Sequence[str]], domains: int | None) -> str:
 
 
 def _some(hosts: t.Iterable[str]) -> str:
-    names = sorted(hosts)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return result.first_of(sorted(hosts), 3)

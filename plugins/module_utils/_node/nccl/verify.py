@@ -554,7 +554,7 @@ def entries(judged: Judged, requested: RequestedRun, now: str) -> tuple[list[Ent
         return [], f"a baseline needs to know {', '.join(missing)}: set these options"
     # A run that fell back to the network would let later ones with the same fault pass.
     proofs = (correct, fabric, *domain)
-    doubts = [one.line() for one in proofs if one.status not in (result.PASS, result.NOT_APPLICABLE)]
+    doubts = [one.line() for one in result.unproved(proofs)]
     if run is None or correct.status != result.PASS or doubts:
         return [], f"this run is not a baseline: {'; '.join(doubts)}"
     if bandwidth.status == result.UNDETERMINABLE and bandwidth.reason != "no_threshold":

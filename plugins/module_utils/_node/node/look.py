@@ -15,7 +15,7 @@ from ..system.host import Host
 from ..system.parallel import STATE_DIRECTORY, Job, Outcome, run_jobs
 from ..system.plan import Plan, file_due, refused
 from ..system.role_file import role_file
-from ..verdict.result import NOT_APPLICABLE, PASS
+from ..verdict.result import answer
 from .domains import DOMAINS, Domain
 
 # Limit for all looks together; each also has its own.
@@ -103,9 +103,7 @@ def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str
     reported = domain.report(facts, config)
     return {
         "plan": plan.to_dict(),
-        "results": [entry.to_dict() for entry in results],
-        "lines": [entry.line() for entry in results],
-        "problems": [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)],
+        **answer(results),
         "info": list(reported.info),
         "details": list(reported.details),
         "facts": dict(reported.facts),

@@ -48,11 +48,6 @@ def is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def is_integer(value: object) -> bool:
-    """Return whether a value of an answer is a whole number."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def is_string_list(value: object) -> bool:
     """Return whether a value of an answer is a list of strings."""
     return isinstance(value, list) and all(map(is_string, value))

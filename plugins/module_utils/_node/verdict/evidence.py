@@ -13,7 +13,7 @@ import dataclasses
 import math
 import typing as t
 
-from .result import SEVERITIES, Result, Scope, failed, passed, printable, undeterminable
+from .result import SEVERITIES, Result, Scope, failed, first_of, passed, printable, undeterminable
 
 UNREAD = "unread"
 # Most names in one sentence.
@@ -40,6 +40,11 @@ def exactly(*values: object) -> Test:
 def is_number(value: object) -> bool:
     """Return whether a value is a finite number and not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_integer(value: object) -> bool:
+    """Return whether a value is a whole number and not a boolean."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def within(minimum: float, maximum: float = math.inf) -> Test:
@@ -199,5 +204,4 @@ def _failed(check: str, bad: t.Sequence[Finding], more: t.Mapping[str, t.Any]) -
 def _unknown(findings: t.Sequence[Finding]) -> str:
     if not findings:
         return "there is nothing to judge"
-    rest = f" and {len(findings) - MAX_NAMED} more" if len(findings) > MAX_NAMED else ""
-    return "; ".join(finding.sentence() for finding in findings[:MAX_NAMED]) + rest
+    return first_of([finding.sentence() for finding in findings], MAX_NAMED, "; ")

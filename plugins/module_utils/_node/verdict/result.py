@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -47,6 +47,11 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 def printable(text: object) -> str:
     """Return text that is safe for a terminal: output and names of tools, nodes and jobs may have any characters."""
     return "".join(char if char.isprintable() else " " for char in str(text))
+
+
+def first_of(names: Sequence[str], maximum: int, joint: str = ", ") -> str:
+    """Return names in one text, of many only the first ones and how many more there are."""
+    return joint.join(names[:maximum]) + (f" and {len(names) - maximum} more" if len(names) > maximum else "")
 
 
 def moment(text: object) -> datetime.datetime | None:
@@ -243,6 +248,20 @@ def not_applicable(check: str, reason: str, **fields: Any) -> Result:
 def none_expected(check: str, reason: str, source: str, unit: str | None = None) -> Result:
     """Return a not_applicable with its proof: by ``source`` the node has none of what the check is about."""
     return not_applicable(check, reason, expected=0, found=0, source=source, unit=unit)
+
+
+def unproved(results: Iterable[Result]) -> list[Result]:
+    """Return the results that are neither a pass nor not applicable."""
+    return [result for result in results if result.status not in (PASS, NOT_APPLICABLE)]
+
+
+def answer(results: Sequence[Result]) -> dict[str, list[Any]]:
+    """Return what modules return of results: themselves, their lines, and the lines of the unproved ones."""
+    return {
+        "results": [result.to_dict() for result in results],
+        "lines": [result.line() for result in results],
+        "problems": [result.line() for result in unproved(results)],
+    }
 
 
 def overall(results: Iterable[Result]) -> str:

@@ -11,6 +11,7 @@ import re
 
 from ...system.host import Host
 from ...verdict import result
+from ...verdict.evidence import is_integer
 from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind, Values
@@ -64,14 +65,10 @@ def run(work: Work) -> None:
         work.write("ran.json", json.dumps(ran) + "\n")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
     """Return the verdicts on IOR and mdtest, and on whether their figures prove anything."""
     ran = host.read_json(posixpath.join(job.results, "ran.json"))
-    if not isinstance(ran, dict) or not all(_is_number(ran.get(key)) for key in _RAN):
+    if not isinstance(ran, dict) or not all(is_integer(ran.get(key)) for key in _RAN):
         return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]
     minima = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
     ior = host.read_text(posixpath.join(job.results, "ior.json"))

@@ -162,13 +162,6 @@ def test_layout_fails_only_if_it_blocks_required_mode():
     assert (failed.status, failed.expected, failed.found) == ("fail", "disk", "md")
 
 
-def test_problems_skip_pass_and_not_applicable():
-    facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
-    assert gds_verify.problems(gds_verify.verify(facts)) == []
-    lines = gds_verify.problems(gds_verify.verify(facts, ["nvfs"]))
-    assert [line.split()[1] for line in lines] == ["gds.module:", "gds.mode", "gds.prerequisites"]
-
-
 @pytest.mark.parametrize("required", [[], ["nvfs"]])
 @pytest.mark.parametrize("text", [None, "", "version:\n", "unreadable\n"])
 def test_module_without_its_version_is_no_pass(required, text):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import child
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.evidence import is_integer
 
-KEYS = {"loads": child.is_boolean, "number": child.or_none(child.is_integer)}
+KEYS = {"loads": child.is_boolean, "number": child.or_none(is_integer)}
 GOOD = '{"loads": true, "number": 7}'
 
 
@@ -106,7 +107,7 @@ def test_answer_of_another_shape_is_none(answer):
     [
         (child.is_string, ["", "x"], [None, 1, ["x"]]),
         (child.is_boolean, [True, False], [None, 0, 1, "true"]),
-        (child.is_integer, [0, -1], [None, True, 1.0, "1"]),
+        (is_integer, [0, -1], [None, True, 1.0, "1"]),
         (child.is_string_list, [[], ["x"]], [None, "x", [1], [None]]),
         (child.is_string_dict, [{}, {"a": "x"}], [None, [], {"a": 1}]),
         (child.or_none(child.is_string), [None, "x"], [0, False, []]),

@@ -273,6 +273,19 @@ def test_check_of_nothing_expected_states_its_proof():
     assert one.line() == "n/a  gpu.count: no accelerators"
 
 
+def test_problems_are_neither_pass_nor_not_applicable():
+    results = [one("pass"), one("not_applicable"), one("fail"), one("undeterminable")]
+    answer = result.answer(results)
+    assert [entry["status"] for entry in answer["results"]] == [entry.status for entry in results]
+    assert answer["lines"] == [entry.line() for entry in results]
+    assert answer["problems"] == answer["lines"][2:]
+
+
+@pytest.mark.parametrize(("maximum", "text"), [(3, "a; b; c"), (2, "a; b and 1 more"), (1, "a and 2 more")])
+def test_first_names_come_with_number_of_others(maximum, text):
+    assert result.first_of(["a", "b", "c"], maximum, "; ") == text
+
+
 def test_worst_severity_is_most_drastic():
     assert result.worst_severity([]) == "none"
     assert result.worst_severity([one("fail", severity="reboot"), one("fail", severity="monitor")]) == "reboot"
