@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.text.converters import to_text
 from ansible.plugins.action import ActionBase
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import formats as report_formats
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as _report_model
@@ -83,7 +83,7 @@ class ActionModule(ActionBase):
         )
         directory = Path(given["directory"])
         validation, warnings = _fetched(given["validation_content"], given["validation_source"])
-        now = given["time"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+        now = given["time"] or Host().now()
         try:
             document = _report_model.build(
                 given["nodes"],

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
 import json
 import socket
@@ -19,6 +18,7 @@ from ansible.release import __version__ as core_version
 from ansible.utils.display import Display
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result as verdict
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import role_options
@@ -87,7 +87,7 @@ class ActionModule(ActionBase):
             display.display(entry.line())
         report = verdict.Report(
             host=socket.gethostname() or "controller",
-            time=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+            time=Host().now(),
             versions={"ansible-core": core_version},
             results=tuple(results),
         )

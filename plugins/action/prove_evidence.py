@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import evidence
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
@@ -37,7 +37,7 @@ class ActionModule(ActionBase):
             }
         )
         folder = Path(given["reports"])
-        finished = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+        finished = Host().now()
         try:
             facts = json.loads(_read(folder / "facts.json") or "{}")
             reports = {step["name"]: _read(folder / f"{step['name']}.jsonl") for step in given["steps"]}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
 from ansible.utils.display import Display
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal, names, verdict
 
@@ -75,7 +75,7 @@ class ActionModule(ActionBase):
     def _write(path: Path, table: verdict.Table) -> str:
         """Write the report and return its path; an unwritable path is a warning, since the verdict stands."""
         versions = {"ansible-core": core_version, "mlcluster.aws": _runtime.collection_version(names.COLLECTION)}
-        time = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+        time = Host().now()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, verdict.reports(table, time, versions).encode(), 0o644)

@@ -26,7 +26,8 @@ UNKNOWN = "unknown"
 INTERNAL = "Ebs"
 
 
-def _mapping(value: Any, *keys: str) -> dict[str, Any]:
+def mapping(value: Any, *keys: str) -> dict[str, Any]:
+    """Return the mapping under ``keys``, empty for a missing or other value."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -39,8 +40,8 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
     """
     entries = config.get("SharedStorage")
     for number, entry in enumerate(entries if isinstance(entries, list) else []):
-        section, identifier = MADE.get(str(_mapping(entry).get("StorageType")), ("", ""))
-        settings = _mapping(entry, section)
+        section, identifier = MADE.get(str(mapping(entry).get("StorageType")), ("", ""))
+        settings = mapping(entry, section)
         if section and not settings.get(identifier):
             yield number, entry, str(settings.get("DeletionPolicy") or STORAGE_POLICY)
         elif isinstance(entry, dict):
@@ -56,7 +57,7 @@ def deletion_plan(text: str) -> dict[str, Any]:
         config = yaml.safe_load(text)
     except yaml.YAMLError:
         config = None
-    if not _mapping(config, "Scheduling"):
+    if not mapping(config, "Scheduling"):
         what = "every file system that ParallelCluster made without DeletionPolicy Retain, with all data in it"
         why = "which of them there are is not known, because the configuration of the cluster could not be read"
         return {"names": [UNKNOWN], "deleted": [f"{what}: {why}"], "kept": ["all other file systems"]}
@@ -71,9 +72,9 @@ def deletion_plan(text: str) -> dict[str, Any]:
         else:
             kept.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
     # With /home, unless that is shared storage.
-    internal = _mapping(config, "HeadNode").get("SharedStorageType") or INTERNAL
+    internal = mapping(config, "HeadNode").get("SharedStorageType") or INTERNAL
     if internal != INTERNAL:
         deleted.append(f"the {internal} in which the cluster has /home and its own files, with all data in it")
-    logs = _mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
+    logs = mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
     (deleted if logs == "Delete" else kept).append("logs in CloudWatch")
     return {"names": names, "deleted": deleted, "kept": kept}

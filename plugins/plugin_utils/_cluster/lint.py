@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_deletion
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import instance_types as _cluster_types
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster.deletion import mapping
 
 Config = dict[str, Any]
 Problem = dict[str, Any]
@@ -44,13 +45,6 @@ def _problem(path: str, level: str, found: Any, right: str, why: str) -> Problem
     return {"path": path, "level": level, "found": found, "right": right, "message": why}
 
 
-def _child(parent: Any, *keys: str) -> Config:
-    """Return the mapping under ``keys``, empty for a missing or other value."""
-    for key in keys:
-        parent = parent.get(key) if isinstance(parent, dict) else None
-    return parent if isinstance(parent, dict) else {}
-
-
 def _section(parent: Config, key: str) -> Config:
     """Return the mapping under ``key`` to write to; it replaces any other value, such as YAML's null."""
     if not isinstance(parent.get(key), dict):
@@ -66,17 +60,17 @@ def _entries(parent: Config, key: str) -> list[Config]:
 
 def queues(config: Config) -> list[Config]:
     """Return the queues at their right place."""
-    return _entries(_child(config, "Scheduling"), "SlurmQueues")
+    return _entries(mapping(config, "Scheduling"), "SlurmQueues")
 
 
 def _owners(config: Config) -> list[tuple[str, Config]]:
     """Return the head node and each queue, with its path."""
     queue_parts = [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
-    return [("HeadNode", _child(config, "HeadNode")), *queue_parts]
+    return [("HeadNode", mapping(config, "HeadNode")), *queue_parts]
 
 
 def _image(config: Config) -> Iterator[Problem]:
-    image = _child(config, "Image")
+    image = mapping(config, "Image")
     if isinstance(image.get("Os"), str) and image["Os"] in RETIRED:
         old, image["Os"] = image["Os"], RETIRED[image["Os"]]
         yield _problem("Image/Os", ERROR, old, image["Os"], "ParallelCluster 3.16 has no images of it any more")
@@ -90,11 +84,11 @@ def _levels(config: Config) -> Iterator[Problem]:
         yield _problem(
             "SlurmQueues", ERROR, "at the top level", "Scheduling/SlurmQueues", "queues are part of the scheduling"
         )
-    iam = _child(config, "Iam")
+    iam = mapping(config, "Iam")
     for key in ("AdditionalIamPolicies", "S3Access"):
         if key in iam:
             moved = iam.pop(key)
-            for owner in (_child(config, "HeadNode"), *queues(config)):
+            for owner in (mapping(config, "HeadNode"), *queues(config)):
                 _section(owner, "Iam").setdefault(key, copy.deepcopy(moved))
             right = f"HeadNode/Iam/{key} and Scheduling/SlurmQueues[]/Iam/{key}"
             yield _problem(f"Iam/{key}", ERROR, "at the top level", right, "each kind of node has rights of its own")
@@ -105,7 +99,7 @@ def _levels(config: Config) -> Iterator[Problem]:
 def _identifiers(config: Config) -> Iterator[Problem]:
     places: list[tuple[str, Any, Any, str]] = []
     for path, owner in _owners(config):
-        networking = _child(owner, "Networking")
+        networking = mapping(owner, "Networking")
         if "SubnetId" in networking:
             places.append((f"{path}/Networking/SubnetId", networking, "SubnetId", "subnet"))
         for key, kind in (("SubnetIds", "subnet"), ("SecurityGroups", "sg"), ("AdditionalSecurityGroups", "sg")):
@@ -113,12 +107,12 @@ def _identifiers(config: Config) -> Iterator[Problem]:
             for index in range(len(values) if isinstance(values, list) else 0):
                 places.append((f"{path}/Networking/{key}[{index}]", values, index, kind))
         for number, resource in enumerate(_entries(owner, "ComputeResources")):
-            target = _child(resource, "CapacityReservationTarget")
+            target = mapping(resource, "CapacityReservationTarget")
             if "CapacityReservationId" in target:
                 where = f"{path}/ComputeResources[{number}]/CapacityReservationTarget/CapacityReservationId"
                 places.append((where, target, "CapacityReservationId", "cr"))
     for number, storage in enumerate(_entries(config, "SharedStorage")):
-        lustre = _child(storage, "FsxLustreSettings")
+        lustre = mapping(storage, "FsxLustreSettings")
         if "FileSystemId" in lustre:
             places.append((f"SharedStorage[{number}]/FsxLustreSettings/FileSystemId", lustre, "FileSystemId", "fs"))
     for path, holder, key, kind in places:
@@ -155,19 +149,19 @@ def _storage(config: Config) -> Iterator[Problem]:
 
 
 def _queue_problems(config: Config) -> Iterator[Problem]:
-    scheduling = _child(config, "Scheduling")
+    scheduling = mapping(config, "Scheduling")
     if scheduling.get("ScalingStrategy") == "best-effort":
         scheduling["ScalingStrategy"] = "all-or-nothing"
         why = "a job of many nodes would hold, and pay for, a part of them"
         yield _problem("Scheduling/ScalingStrategy", WARNING, "best-effort", "all-or-nothing", why)
     for number, queue in enumerate(queues(config)):
-        path, networking = f"Scheduling/SlurmQueues[{number}]", _child(queue, "Networking")
+        path, networking = f"Scheduling/SlurmQueues[{number}]", mapping(queue, "Networking")
         if "SecurityGroups" in networking:
             found = networking.pop("SecurityGroups")
             networking.setdefault("AdditionalSecurityGroups", found)
             why = "it replaces ParallelCluster's own group, which lets EFA and Slurm through"
             yield _problem(f"{path}/Networking/SecurityGroups", WARNING, found, "AdditionalSecurityGroups", why)
-        actions = _child(queue, "CustomActions")
+        actions = mapping(queue, "CustomActions")
         if "OnNodeStart" in actions:
             actions.setdefault("OnNodeConfigured", actions.pop("OnNodeStart"))
             why = "at the start the local disks, EFA, FSx and Slurm are not ready yet"
@@ -180,12 +174,12 @@ def _queue_problems(config: Config) -> Iterator[Problem]:
 
 
 def _rights(config: Config) -> Iterator[Problem]:
-    ssh = _child(config, "HeadNode", "Ssh")
+    ssh = mapping(config, "HeadNode", "Ssh")
     if ssh and ssh.get("AllowedIps", OPEN) == OPEN:
         found, ssh["AllowedIps"] = ssh.get("AllowedIps", f"{OPEN} (the default)"), "10.0.0.0/16"
         yield _problem("HeadNode/Ssh/AllowedIps", WARNING, found, "your own network", "any address could try to log in")
     for path, owner in _owners(config):
-        for policy in _entries(_child(owner, "Iam"), "AdditionalIamPolicies"):
+        for policy in _entries(mapping(owner, "Iam"), "AdditionalIamPolicies"):
             if str(policy.get("Policy", "")).endswith(("/AmazonS3ReadOnlyAccess", "/AmazonS3FullAccess")):
                 why = "it allows reading every bucket of the account, and writing to none"
                 right = "Iam/S3Access with the buckets, EnableWriteAccess where nodes write"
@@ -203,10 +197,10 @@ def _trusted(action: Config) -> Iterator[str]:
 def _scripts(config: Config) -> Iterator[Problem]:
     """Report write access to what all nodes run as root: it would make a job root on all nodes."""
     owners = _owners(config)
-    actions = [action for _path, owner in owners for action in _child(owner, "CustomActions").values()]
+    actions = [action for _path, owner in owners for action in mapping(owner, "CustomActions").values()]
     scripts = sorted({text for action in actions if isinstance(action, dict) for text in _trusted(action)})
     for path, owner in owners:
-        for number, right in enumerate(_entries(_child(owner, "Iam"), "S3Access")):
+        for number, right in enumerate(_entries(mapping(owner, "Iam"), "S3Access")):
             place = f"s3://{right.get('BucketName')}/{str(right.get('KeyName') or '*').removesuffix('*')}"
             found = [script for script in scripts if script.startswith(place)]
             if right.get("EnableWriteAccess") is True and found:

@@ -68,7 +68,8 @@ def scale(values: Sequence[float], unit: str | None) -> tuple[float, str]:
     return 1.0, unit or ""
 
 
-def _text(what: object) -> str:
+def escaped(what: object) -> str:
+    """Return any value as text of the page."""
     return html.escape(str(what))
 
 
@@ -91,7 +92,7 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
 
     def paths() -> Iterator[str]:
         for number, line in enumerate(lines):
-            title = f"<title>{_text(_curve_text(line))}</title>"
+            title = f"<title>{escaped(_curve_text(line))}</title>"
             yield f'<path class="{_shade_of(line, number)}" d="{path(line["points"], "busbw")}">{title}</path>'
         with_limit = next((line for line in lines if any(point["least"] for point in line["points"])), None)
         if with_limit:
@@ -108,7 +109,7 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
         for exponent in range(math.ceil(low), math.floor(high) + 1, steps)
     )
     return (
-        f'<div class="plot" role="img" aria-label="{_text(label)}">'
+        f'<div class="plot" role="img" aria-label="{escaped(label)}">'
         f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">{"".join(paths())}</svg>'
         f"{heights}{widths}</div>{_legend(lines)}"
     )
@@ -134,7 +135,7 @@ def _legend(lines: Sequence[Mapping[str, Any]]) -> str:
     if len(lines) > LEGEND:
         numbered.sort(key=lambda pair: (pair[1]["status"] != "fail", pair[1]["points"][-1]["busbw"]))
     rows = [
-        f'<li><i class="{_shade_of(line, number)}"></i>{_text(_curve_text(line))}</li>'
+        f'<li><i class="{_shade_of(line, number)}"></i>{escaped(_curve_text(line))}</li>'
         for number, line in numbered[:LEGEND]
     ]
     more = f'<li class="soft">and {len(lines) - LEGEND:,} more runs</li>' if len(lines) > LEGEND else ""
@@ -158,16 +159,16 @@ def heat_map(found: Sequence[Mapping[str, Any]]) -> str:
 
     def parts() -> Iterator[str]:
         for name in names:
-            yield f'<text x="{left - 6}" y="{place[name] * CELL + 12}" text-anchor="end">{_text(name)}</text>'
+            yield f'<text x="{left - 6}" y="{place[name] * CELL + 12}" text-anchor="end">{escaped(name)}</text>'
         for pair in found:
             mark = "bad" if pair["status"] == "fail" else f"h{shade(pair['busbw'], low, high)}"
             for one, other in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
                 x, y = left + place[one] * CELL, place[other] * CELL
                 yield f'<rect class="{mark}" x="{x}" y="{y}" width="{CELL - 1}" height="{CELL - 1}">'
-                yield f"<title>{_text(_pair_text(pair))}</title></rect>"
+                yield f"<title>{escaped(_pair_text(pair))}</title></rect>"
 
     slowest = sorted(found, key=lambda pair: (pair["status"] != "fail", pair["busbw"], pair["a"], pair["b"]))[:PAIRS]
-    rows = "".join(f"<li>{_text(_pair_text(pair))}</li>" for pair in slowest)
+    rows = "".join(f"<li>{escaped(_pair_text(pair))}</li>" for pair in slowest)
     more = f'<li class="soft">and {len(found) - PAIRS:,} more pairs</li>' if len(found) > PAIRS else ""
     label = f"bandwidth between {len(names)} nodes in pairs"
     return (
@@ -191,7 +192,7 @@ def bars(rows: Sequence[Mapping[str, Any]], unit: str | None) -> str:
     median_text = f"median {number_text(middle / factor)} {name}".rstrip()
     more = f", the lowest {BARS} of {len(rows):,}" if len(rows) > BARS else ""
     label = f"{_counted(len(rows), 'figure')}, {median_text}"
-    return _bars(ordered[:BARS], factor, name, label, middle) + f'<p class="soft">{_text(median_text + more)}</p>'
+    return _bars(ordered[:BARS], factor, name, label, middle) + f'<p class="soft">{escaped(median_text + more)}</p>'
 
 
 def role_times(parts: Sequence[Mapping[str, Any]]) -> str:
@@ -212,8 +213,8 @@ def _bars(rows: Sequence[Mapping[str, Any]], factor: float, unit: str, label: st
         width = max(0.0, row["value"] / peak * 100)
         amount = f"{number_text(row['value'] / factor)} {unit}".rstrip() + failed
         lines.append(
-            f'<div class="bar"><span class="who">{_text(row["label"])}</span><span class="track">'
+            f'<div class="bar"><span class="who">{escaped(row["label"])}</span><span class="track">'
             f'<i class="{state}" style="width:{width:.2f}%"></i>{mark}</span>'
-            f'<span class="amount">{_text(amount)}</span></div>'
+            f'<span class="amount">{escaped(amount)}</span></div>'
         )
-    return f'<div class="bars" role="img" aria-label="{_text(label)}">{"".join(lines)}</div>'
+    return f'<div class="bars" role="img" aria-label="{escaped(label)}">{"".join(lines)}</div>'

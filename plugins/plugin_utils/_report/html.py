@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import collections
 import hashlib
-import html
 import json
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 
 from . import charts
 from .assets import SCRIPT, STYLE
+from .charts import escaped
 from .document import ORDER, sentence
 
 STATUS_WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
@@ -64,7 +64,7 @@ def page(document: Mapping[str, Any]) -> str:
     # The worst first; the document sorts them by name.
     nodes = sorted(document["nodes"], key=lambda node: ORDER.index(node["status"]))
     parts = [
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>',
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escaped(title)}</title>',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<style>{STYLE}</style></head><body>",
@@ -83,13 +83,9 @@ def page(document: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _text(what: object) -> str:
-    return html.escape(str(what))
-
-
 def _link(words: str, name: str = "", **view: str) -> str:
     """Return a link that makes the script show a view: state, check, queue or node."""
-    target = _text("#" + urllib.parse.urlencode(view, errors="replace"))
+    target = escaped("#" + urllib.parse.urlencode(view, errors="replace"))
     kind = f' class="{name}"' if name else ""
     return f'<a{kind} href="{target}">{words}</a>'
 
@@ -100,18 +96,18 @@ def _row(*cells: str) -> str:
 
 def _cell(what: object, heading: str, name: str = "") -> str:
     """Return a table cell; a narrow screen shows its heading before it."""
-    return _html_cell(_text(what), heading, name)
+    return _html_cell(escaped(what), heading, name)
 
 
 def _html_cell(inner: str, heading: str, name: str = "") -> str:
     kind = f' class="{name}"' if name else ""
-    return f'<td{kind} data-th="{_text(heading)}">{inner}</td>'
+    return f'<td{kind} data-th="{escaped(heading)}">{inner}</td>'
 
 
 def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
-    head = "".join(f'<th scope="col">{_text(heading)}</th>' for heading in headings)
+    head = "".join(f'<th scope="col">{escaped(heading)}</th>' for heading in headings)
     visible = rows if name else rows[:MAX_ROWS]
-    more = f"<p>{_text(more_text(rows))}</p>" if len(visible) < len(rows) else ""
+    more = f"<p>{escaped(more_text(rows))}</p>" if len(visible) < len(rows) else ""
     return (
         f"<table{f' id={name}' if name else ''}><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(visible)}</tbody></table>{more}"
@@ -130,12 +126,12 @@ def nodes_text(count: int) -> str:
 
 def _names(names: Sequence[str], more: str = "") -> str:
     """Return names as links to their nodes; the rest is behind ``more``, a link that shows them all, or folded."""
-    first = ", ".join(_link(_text(name), node=name) for name in names[:NAMES])
+    first = ", ".join(_link(escaped(name), node=name) for name in names[:NAMES])
     if len(names) <= NAMES:
         return first
     if more:
         return f"{first} {more}"
-    rest = _text(", ".join(names[NAMES:]))
+    rest = escaped(", ".join(names[NAMES:]))
     return f"{first} <details><summary>and {len(names) - NAMES:,} more</summary>{rest}</details>"
 
 
@@ -146,10 +142,10 @@ def _verdict(status: str, severity: str | None = None) -> str:
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
     total, status = len(document["nodes"]), document["status"]
-    yield f"<header><h1>{_text(document['cluster'] or 'Cluster')}</h1>"
-    yield f'<p class="headline {status}">{GLYPHS[status]} {_text(summary(document))}</p>'
-    yield f'<p class="soft"><time datetime="{_text(document["time"])}">{_text(document["time"])}</time>'
-    yield f'<span id="age"></span>, mlcluster.aws {_text(document["version"])}</p>'
+    yield f"<header><h1>{escaped(document['cluster'] or 'Cluster')}</h1>"
+    yield f'<p class="headline {status}">{GLYPHS[status]} {escaped(summary(document))}</p>'
+    yield f'<p class="soft"><time datetime="{escaped(document["time"])}">{escaped(document["time"])}</time>'
+    yield f'<span id="age"></span>, mlcluster.aws {escaped(document["version"])}</p>'
     yield '<div class="tiles">'
     for state, label, number in _counted(document):
         if number or (state != "not_applicable" and label != WATCH):
@@ -198,23 +194,23 @@ def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"<details><summary>and {len(problems) - FIRST_PROBLEMS:,} more</summary>"
         yield f'<ol class="problems" start="{FIRST_PROBLEMS + 1}">{"".join(map(_problem, rest))}</ol></details>'
     if len(problems) > MAX_ROWS:
-        yield f"<p>{_text(more_text(problems))}</p>"
+        yield f"<p>{escaped(more_text(problems))}</p>"
     used = [name for name in SEVERITY_WORDS if any(problem["severity"] == name for problem in problems)]
-    meanings = "".join(f"<dt>{name}</dt><dd>{_text(SEVERITY_WORDS[name])}</dd>" for name in used)
+    meanings = "".join(f"<dt>{name}</dt><dd>{escaped(SEVERITY_WORDS[name])}</dd>" for name in used)
     yield f'<details class="soft"><summary>What the severities ask for</summary><dl>{meanings}</dl></details></section>'
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
-    ids = ", ".join(_link(_text(name), problem["status"], check=name) for name in problem["ids"])
+    ids = ", ".join(_link(escaped(name), problem["status"], check=name) for name in problem["ids"])
     severity = problem["severity"]
-    grade = "" if severity == "none" else f' <abbr title="{_text(SEVERITY_WORDS[severity])}">{severity}</abbr>'
-    job = f" (job {_text(problem['job'])})" if problem["job"] else ""
+    grade = "" if severity == "none" else f' <abbr title="{escaped(SEVERITY_WORDS[severity])}">{severity}</abbr>'
+    job = f" (job {escaped(problem['job'])})" if problem["job"] else ""
     names = problem["nodes"]
     more = _link(f"and {len(names) - NAMES:,} more", check=problem["id"])
     where = f'<div class="soft">{nodes_text(len(names))}: {_names(names, more)}</div>' if names else ""
     return (
         f'<li><span class="{problem["status"]}">{GLYPHS[problem["status"]]} {ids}</span>{grade}{job}: '
-        f"{_text(problem['text'])}{where}</li>"
+        f"{escaped(problem['text'])}{where}</li>"
     )
 
 
@@ -224,10 +220,10 @@ def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for node in nodes:
         places[(node["queue"] or node["kind"], *node["place"])].append(node)
     for place, members in sorted(places.items()):
-        yield f'<div class="place"><span>{_text(" / ".join(place))}</span><div class="cells">'
+        yield f'<div class="place"><span>{escaped(" / ".join(place))}</span><div class="cells">'
         for node in members:
-            about = _text(f"{node['name']}: {word(node['status'], node['severity'])}")
-            target = _text("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
+            about = escaped(f"{node['name']}: {word(node['status'], node['severity'])}")
+            target = escaped("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
             yield (
                 f'<a class="{node["status"]}" href="{target}" title="{about}" aria-label="{about}">'
                 f"{GLYPHS[node['status']]}</a>"
@@ -248,7 +244,7 @@ def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         rows.append(
             _row(
                 _verdict(node["status"], node["severity"]),
-                _html_cell(_link(_text(node["name"]), node=node["name"]), "Node", "name"),
+                _html_cell(_link(escaped(node["name"]), node=node["name"]), "Node", "name"),
                 _cell(_about(node), "Type and place"),
                 _cell(node["queue"] or "", "Queue"),
                 *(
@@ -288,14 +284,14 @@ def _outliers(outliers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _outlier_link(name: str) -> str:
     """Return a link to a node, or to both nodes of a pair."""
-    return " + ".join(_link(_text(part), node=part) for part in name.split("+"))
+    return " + ".join(_link(escaped(part), node=part) for part in name.split("+"))
 
 
 def _validation(document: Mapping[str, Any]) -> Iterator[str]:
     if document["jobs"]:
         yield "<section><h2>Validation jobs</h2>"
         if document["jobs_source"]:
-            yield f'<p class="soft">{_text(document["jobs_source"])}</p>'
+            yield f'<p class="soft">{escaped(document["jobs_source"])}</p>'
         headings = {"job_id": "Id", "nodes": "Nodes", "state": "State", "seconds": "Seconds"}
         yield _table(
             ("", "Job", *headings.values()),
@@ -315,7 +311,7 @@ def _validation(document: Mapping[str, Any]) -> Iterator[str]:
     ):
         for name in sorted({figure["collective"] for figure in figures}):
             figure_html = chart([figure for figure in figures if figure["collective"] == name])
-            yield f"<section><h2>{_text(heading + name)}</h2>{figure_html}</section>"
+            yield f"<section><h2>{escaped(heading + name)}</h2>{figure_html}</section>"
     measures: dict[tuple[str, ...], list[dict[str, Any]]] = collections.defaultdict(list)
     for figure in document["io"]:
         head = tuple(str(figure[key]) for key in ("tool", "what", "measure", "unit"))
@@ -323,7 +319,7 @@ def _validation(document: Mapping[str, Any]) -> Iterator[str]:
     if measures:
         yield "<section><h2>Storage</h2>"
         for (tool, what, measure, _unit), rows in sorted(measures.items()):
-            yield f"<h3>{_text(f'{tool} {measure}, {what}')}</h3>{charts.bars(rows, rows[0]['unit'])}"
+            yield f"<h3>{escaped(f'{tool} {measure}, {what}')}</h3>{charts.bars(rows, rows[0]['unit'])}"
         yield "</section>"
 
 
@@ -370,7 +366,7 @@ CHANGE_HEADINGS = ("Node", "What", "Before", "Now")
 def _changes(changes: Mapping[str, Any] | None) -> Iterator[str]:
     if changes is None:
         return
-    yield f"<section><h2>Since {_text(changes['since'])}</h2>"
+    yield f"<section><h2>Since {escaped(changes['since'])}</h2>"
     rows = [
         _row(
             _cell(row[0], CHANGE_HEADINGS[0], "name"),

@@ -141,7 +141,7 @@ _FIELDS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
 def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
     """Parse the description of a job. Raises NodeError with all its errors."""
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = loads(text)
     except (ValueError, RecursionError) as exc:
         raise NodeError(f"{path} is not JSON ({exc}): {RENDER}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
@@ -166,8 +166,12 @@ def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
     )
 
 
+def loads(text: str) -> t.Any:
+    """Parse JSON without NaN and Infinity, which comparisons with a minimum do not reject. Raises ValueError."""
+    return json.loads(text, parse_constant=_no_constant)
+
+
 def _no_constant(word: str) -> t.NoReturn:
-    """Reject NaN and Infinity, which comparisons do not reject."""
     raise ValueError(f"{word} is not a number")
 
 

@@ -8,7 +8,6 @@ The script only runs programs and stores their output; the ``judge`` of its kind
 
 from __future__ import annotations
 
-import json
 import platform
 import posixpath
 import typing as t
@@ -17,6 +16,7 @@ from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
 from .kinds import JOB_KINDS
+from .spec import loads
 
 REPORT = "report.json"
 
@@ -25,7 +25,7 @@ def parse_asked(text: str) -> dict[str, t.Any]:
     """Parse the JSON that a script passes. Raises NodeError if it is invalid."""
     judged = [name for name, kind in JOB_KINDS.items() if kind.judge]
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("kind") not in judged or not isinstance(found.get("name"), str):
@@ -34,11 +34,6 @@ def parse_asked(text: str) -> dict[str, t.Any]:
     if not isinstance(tasks, int) or isinstance(tasks, bool) or tasks < 1:
         raise NodeError("--asked needs tasks_per_node, an integer: render the script again with the role slurm_jobs")
     return found
-
-
-def _no_constant(word: str) -> t.NoReturn:
-    """Reject NaN and Infinity, which comparisons with a minimum do not reject."""
-    raise ValueError(f"{word} is not a number")
 
 
 def judge_job(job: Job, host: Host) -> list[result.Result]:
