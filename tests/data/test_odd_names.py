@@ -9,6 +9,7 @@ No command ends with a traceback, and each error is one line.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -16,8 +17,10 @@ import sys
 
 import pytest
 from mlcluster_data import __main__ as command
-from mlcluster_data.checkpoints.directory import INDEX, Manifest
+from mlcluster_data.checkpoints import backup
+from mlcluster_data.checkpoints.directory import INDEX, DirectoryStore, Manifest, verify
 from mlcluster_data.errors import FAIL, PASS
+from mlcluster_data.files import durable
 from mlcluster_data.files.durable import FileSum
 
 from tests.data.support.fake_s3 import _server, server
@@ -148,3 +151,82 @@ def test_link_in_place_of_a_file_makes_no_checkpoint_good(run, tmp_path, name, t
     assert places[0].exists() is (name != "latest")
     torn = name in ("data", INDEX)
     assert run("checkpoint", "verify", folder) == (FAIL if torn else PASS, [])
+
+
+AWAY = [errno.ELOOP, errno.EIO, errno.EACCES, errno.ESTALE, errno.ETIMEDOUT]
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """Return ``away(path, number)``: no call of os can look at this path, as when its server does not answer."""
+
+    def hide(path, number):
+        for name in ("lstat", "stat", "open", "scandir"):
+            monkeypatch.setattr(os, name, refusing(getattr(os, name), path, number))
+
+    return hide
+
+
+def refusing(function, path, number):
+    def called(asked, *rest, **named):
+        handle = named.get("dir_fd")
+        above = os.readlink(f"/proc/self/fd/{handle}") if handle is not None else ""
+        if not isinstance(asked, int) and os.path.join(above, os.fspath(asked)) == str(path):
+            raise OSError(number, os.strerror(number), str(path))
+        return function(asked, *rest, **named)
+
+    return called
+
+
+@pytest.mark.parametrize("number", AWAY)
+@pytest.mark.parametrize("name", ["data", "complete", ""])
+def test_unreadable_checkpoint_is_not_missing(run, tmp_path, away, number, name):
+    """As an automounter that answers with ELOOP: no checkpoint counts as bad, and none is removed or set aside."""
+    folder = tmp_path / "kept"
+    places = [save(folder, step) for step in (1, 2, 3)]
+    if name:
+        away(places[2] / name, number)
+    else:
+        away(places[2] / "complete", number)
+        away(places[2], number)
+    assert run("checkpoint", "prune", folder, "--keep", "1")[0] == FAIL
+    assert [place.exists() for place in places[:2]] == [True, True]
+    with pytest.raises(OSError, match=os.strerror(number)):
+        DirectoryStore(folder).prepare() if name != "data" else verify(DirectoryStore(folder), 3)
+
+
+@pytest.mark.parametrize("number", AWAY)
+@pytest.mark.parametrize("name", ["notes", "step-00000002/complete"])
+def test_unreadable_file_is_not_gone_for_the_backup(run, server, tmp_path, monkeypatch, away, number, name):
+    """Only a file that is missing may be lost, and only an incomplete checkpoint may be skipped."""
+    source = save(tmp_path / "source", 1).parent
+    save(source, 2)
+    (source / "notes").write_bytes(b"text")
+    assert run("backup", "push", source, server.prefix().url) == (PASS, [])
+    before = server.prefix().get(backup.MANIFEST)
+    away(source / name, number)
+    status, lines = run("backup", "push", source, server.prefix().url)
+    assert status == FAIL and f"{source / name} cannot be read ({os.strerror(number)})" in lines[0], lines
+    assert server.prefix().get(backup.MANIFEST) == before
+
+
+@pytest.mark.parametrize("number", AWAY)
+def test_unreadable_manifest_is_not_missing_for_collect(run, tmp_path, away, number):
+    source = tmp_path / "text.jsonl"
+    source.write_bytes(TEXT)
+    words = ("collect", source, "--inputs", 1, "--output", tmp_path / "inputs")
+    assert run(*words)[0] == PASS
+    before = (tmp_path / "inputs" / "input-00000.jsonl").read_bytes()
+    away(tmp_path / "inputs" / "inputs.json", number)
+    for unread in (words, ("validate", tmp_path / "inputs"), ("array", tmp_path / "inputs")):
+        status, lines = run(*unread)
+        assert status == FAIL and os.strerror(number) in lines[0], lines
+    assert (tmp_path / "inputs" / "input-00000.jsonl").read_bytes() == before
+
+
+def test_link_over_links_to_itself_is_missing(tmp_path):
+    for name, target in (("a", "b"), ("b", tmp_path / "a"), ("up", "../up"), ("on", "on/x")):
+        (tmp_path / name).symlink_to(target)
+    assert [durable.is_plain(tmp_path / name) for name in "ab"] == [False, False]
+    error = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    assert [durable.is_missing(error, tmp_path / name) for name in ("a", "up", "on", "none")] == [True, *[False] * 3]

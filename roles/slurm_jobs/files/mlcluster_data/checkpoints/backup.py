@@ -131,10 +131,18 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
     notes: list[str] = []
     if not source.is_dir():
         raise BackupError(f"{source} is not a directory: use the directory that is to be backed up")
+    try:
+        _walk(source, names, notes)
+    except OSError as exc:
+        _refuse(exc)
+    return sorted(names), sorted(notes)
+
+
+def _walk(source: Path, names: list[str], notes: list[str]) -> None:
     for folder, folders, files in os.walk(source, onerror=_refuse):
         here = Path(folder)
         for name in list(folders):
-            unfinished = checkpoint_store.step_of(name) is not None and not (here / name / COMPLETE).is_file()
+            unfinished = checkpoint_store.step_of(name) is not None and not durable.is_plain(here / name / COMPLETE)
             if name.startswith(_PASSED_OVER) or (here / name).is_symlink() or unfinished:
                 folders.remove(name)
                 if not name.startswith(_PASSED_OVER):
@@ -143,11 +151,12 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
             path = here / name
             if _is_own(name):
                 continue
-            if path.is_symlink() or not path.is_file():
+            state = durable.state(path)
+            # Retention may remove it meanwhile.
+            if state and not stat.S_ISREG(state.st_mode):
                 notes.append(f"{path} is skipped: not a plain file")
-                continue
-            names.append(path.relative_to(source).as_posix())
-    return sorted(names), sorted(notes)
+            elif state:
+                names.append(path.relative_to(source).as_posix())
 
 
 def _is_own(name: str) -> bool:
@@ -227,7 +236,7 @@ class Backup:
             self._places = places(self.directory, names, self.prefix, there, self._listed)
             sums = {} if rehash else self._sums()
             proved = {name: of for name, of in copies.items() if of.is_current(name, there)}
-            gone = {name: of for name, of in copies.items() if not os.path.lexists(self.directory / name)}
+            gone = {name: of for name, of in copies.items() if not durable.state(self.directory / name)}
             proved |= self._copied_by_others(_without(gone, proved), there)
             missing = _without(copies, proved)
             self.report.problems += self._lost(missing)
@@ -355,7 +364,7 @@ class Backup:
             f"{self.prefix.url_of(name)} was changed or lost after the backup, and {self.directory / name} is missing, "
             "too: check whether the bucket keeps older versions; the manifest does not list it any more"
             for name in sorted(names)
-            if not os.path.lexists(self.directory / name)
+            if not durable.state(self.directory / name)
         ]
 
     def _push_or_gone(

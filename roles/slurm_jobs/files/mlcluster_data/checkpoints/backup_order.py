@@ -166,7 +166,7 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
                 raise TornError(f"{place / unsent[0]} is a link or has a name that is never sent")
         except (TornError, StoreError, FileNotFoundError) as exc:
             # A checkpoint that retention removes meanwhile is not a failure.
-            if (place / COMPLETE).exists():
+            if durable.state(place / COMPLETE):
                 damaged.add(folder)
                 problems.append(f"{exc}: this checkpoint was not sent, and an existing copy is kept")
             continue

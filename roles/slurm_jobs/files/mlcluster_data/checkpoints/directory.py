@@ -19,7 +19,6 @@ import logging
 import os
 import re
 import secrets
-import stat
 import time
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
@@ -234,7 +233,7 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
         try:
             found = durable.digest(path) if path.stat().st_size == wanted.size else FileSum(path.stat().st_size, "")
         except OSError as exc:
-            if not _is_missing(exc):
+            if not _is_missing(exc, path):
                 raise
             problems.append(f"{path} cannot be read ({exc.strerror})")
             continue
@@ -245,19 +244,9 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
     return problems
 
 
-def _is_missing(error: OSError) -> bool:
-    """Return whether an error proves that no file can be read there; a link that leads to itself never has one."""
-    return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
-
-
-def _is_plain(path: Path) -> bool:
-    """Return whether a plain file exists. Unlike Path.is_file() it raises OSError if that is unknown."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except OSError as exc:
-        if not _is_missing(exc):
-            raise
-        return False
+def _is_missing(error: OSError, path: Path) -> bool:
+    """Return whether an error proves that no file can be read at a path."""
+    return durable.is_missing(error, path) or error.errno == errno.EISDIR
 
 
 class DirectoryStore:
@@ -280,7 +269,7 @@ class DirectoryStore:
                 self._clear(self.path / name)
             elif _is_aside(name):
                 (self.path / name).unlink(missing_ok=True)
-            elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
+            elif step_of(name) is not None and not durable.is_plain(self.path / name / COMPLETE):
                 LOGGER.warning("%s has no %s, so it is not a checkpoint: get it back whole, or move it away",
                                self.path / name, COMPLETE)  # fmt: skip
         self._name_newest()
@@ -289,7 +278,7 @@ class DirectoryStore:
         """Let ``latest`` name the newest checkpoint: a run may have ended before it did, or one was set aside."""
         latest, steps = self.path / LATEST, self.steps()
         try:
-            named = durable.read(latest) if os.path.lexists(latest) else None
+            named = durable.read(latest) if durable.state(latest) else None
             if not is_naming(named):
                 LOGGER.warning("%s is of another program, so it stays and does not name the newest checkpoint", latest)
             elif named is not None and not steps:
@@ -322,7 +311,7 @@ class DirectoryStore:
             with top.below(made) as place:
                 # This syncs the names of all its files.
                 place.write(COMPLETE, dataclasses.replace(manifest, files=files).text())
-            if _is_plain(final / COMPLETE):
+            if durable.is_plain(final / COMPLETE):
                 raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
             if top.state(final.name) is not None:
                 aside = f"{STRANGE}{final.name}-{time.time_ns():x}"
@@ -345,7 +334,7 @@ class DirectoryStore:
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.path):
                 step = step_of(name)
-                if step is not None and _is_plain(self.path / name / COMPLETE):
+                if step is not None and durable.is_plain(self.path / name / COMPLETE):
                     found.append(step)
         return sorted(found, reverse=True)
 
@@ -354,7 +343,7 @@ class DirectoryStore:
         try:
             text = durable.read(place / COMPLETE)
         except OSError as exc:
-            if not _is_missing(exc):
+            if not _is_missing(exc, place / COMPLETE):
                 raise
             raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
         return Manifest.parse(text, str(place), step)

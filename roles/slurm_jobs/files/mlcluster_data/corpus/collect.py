@@ -136,7 +136,7 @@ def remove_aside(folder: Path) -> None:
             continue
         state = aside.lstat()
         if stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid():
-            if not (folder / manifest.INPUTS).exists():
+            if not durable.exists(folder / manifest.INPUTS):
                 _remove_named(folder, aside)
             durable.remove_tree(aside)
 
@@ -155,7 +155,7 @@ def _remove_named(folder: Path, aside: Path) -> None:
 def refuse_taken(folder: Path, names: Iterable[str]) -> None:
     """Raise DataError for the first name of an input that something has already."""
     for name in names:
-        if os.path.lexists(folder / name):
+        if durable.state(folder / name):
             raise DataError(
                 f"{folder / name} is there already and no run of collect made it: choose another folder, or move it "
                 "away"
@@ -198,7 +198,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
     except OSError as exc:
         raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): use a folder that can be written") from exc
     try:
-        if (folder / manifest.INPUTS).exists():
+        if durable.exists(folder / manifest.INPUTS):
             raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or choose another folder")
         remove_aside(folder)
         refuse_taken(folder, names_of(count))

@@ -112,7 +112,7 @@ def rows(files: list[Any]) -> list[dict[str, Any]]:
 def inputs_of(folder: Path) -> list[Input]:
     """Return the inputs of a folder from its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
     listed = folder / INPUTS
-    if listed.exists():
+    if durable.exists(listed):
         content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)
         return entries(Input, content, "files", str(listed))
     if not folder.is_dir():

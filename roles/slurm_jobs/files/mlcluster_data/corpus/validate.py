@@ -34,7 +34,7 @@ def check_files(folder: Path, files: Iterable[manifest.Input | manifest.Shard]) 
     problems = []
     for file in files:
         path = folder / file.name
-        if not path.is_file():
+        if not durable.is_plain(path):
             problems.append(f"{file.name} is missing")
         elif path.stat().st_size != file.bytes:
             problems.append(f"{file.name} has {path.stat().st_size} bytes, not {file.bytes}")
@@ -121,7 +121,7 @@ def each(function: Callable[[Path, Any], list[str]], folder: Path, files: list[A
 
 def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
     """Return the files to judge: all, or those that exist in a folder with a part. Raises DataError for none."""
-    found = [file for file in files if not part or (folder / file.name).exists()]
+    found = [file for file in files if not part or durable.exists(folder / file.name)]
     if part and files and not found:
         raise DataError(f"{folder} has none of the {len(files)} files in its manifest: name at least one of them")
     return found
@@ -177,9 +177,9 @@ def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Res
 
 def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
     """Return the verdicts on a folder, whichever kind it is; undeterminable without a manifest. Raises DataError."""
-    if (folder / manifest.DATASET).exists():
+    if durable.exists(folder / manifest.DATASET):
         return validate_shards(folder, jobs, part)
-    if (folder / manifest.INPUTS).exists():
+    if durable.exists(folder / manifest.INPUTS):
         return validate_inputs(folder, seed, jobs, part)
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder: use one with inputs or shards")

@@ -357,6 +357,55 @@ def sync_directory(path: Path) -> None:
         directory.sync()
 
 
+def is_missing(error: OSError, path: Path) -> bool:
+    """Return whether an error proves that no file is at a path. Any other one, as of a server that is away, does not.
+
+    ELOOP alone is no proof: an automounter whose server does not answer reports it, too.
+    """
+    return error.errno in (errno.ENOENT, errno.ENOTDIR) or (error.errno == errno.ELOOP and _is_loop(path))
+
+
+def _is_loop(path: Path) -> bool:
+    """Return whether a link leads back to itself over links alone; False also if that is unknown."""
+    seen: set[Path] = set()
+    while path not in seen:
+        seen.add(path)
+        try:
+            target = os.readlink(path)
+        except OSError:
+            return False
+        # The parent of a folder that is a link is elsewhere.
+        if ".." in target.split("/"):
+            return False
+        path = path.parent / target
+    return True
+
+
+def state(path: Path) -> os.stat_result | None:
+    """Return the lstat() of a path, None if nothing has this name. Unlike os.path.lexists(), raises other OSErrors."""
+    return _looked(path, follow=False)
+
+
+def exists(path: Path) -> bool:
+    """Return whether a path leads to anything. Unlike os.path.exists(), raises OSError if that is unknown."""
+    return _looked(path, follow=True) is not None
+
+
+def is_plain(path: Path) -> bool:
+    """Return whether a plain file or a link to one exists. Unlike Path.is_file(), raises OSError if that is unknown."""
+    found = _looked(path, follow=True)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def _looked(path: Path, follow: bool) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except OSError as exc:
+        if not is_missing(exc, path):
+            raise
+        return None
+
+
 def open_plain(path: Path) -> int:
     """Open a plain file to read; return its descriptor. Raises OSError, also for a pipe or a device."""
     return _only_plain(os.open(path, _READ), path)

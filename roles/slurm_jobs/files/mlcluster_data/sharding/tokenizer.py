@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
+from ..files import durable
 
 if TYPE_CHECKING:
     import tokenizers
@@ -117,7 +118,7 @@ def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, A
     config = file.with_name("tokenizer_config.json")
     try:
         found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
-        return found, json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
+        return found, json.loads(config.read_text(encoding="utf-8")) if durable.exists(config) else {}
     except Exception as exc:  # tokenizers raises plain Exception
         raise DataError(f"{file} is not a tokenizer ({exc}): use the tokenizer.json of a trained tokenizer") from exc
 
