@@ -16,8 +16,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.validatio
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
+from tests.unit.fakes.fake_slurm_node import BIN, SlurmHost
 from tests.unit.ledger.walk import Excuse, Leaf, Room, bounded, fact_leaves, room_tests
-from tests.unit.plugins.module_utils._node.health.test_slurm import BIN, SlurmHost
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "slurm-22.05"
 PING = "Slurmctld(primary) at head is UP\n"

@@ -14,19 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from hooks.mlcluster_boot import main, options, play, status
+from hooks.mlcluster_boot import main, play, status
 from hooks.mlcluster_boot import node as hook_node
 from hooks.mlcluster_boot.node import Node, Role
 
 ROOT = Path(__file__).resolve().parents[4]
-
-
-@pytest.fixture
-def report(tmp_path):
-    (tmp_path / "var/lib/mlcluster").mkdir(parents=True)
-    now = status.uptime()
-    words = ["--root", str(tmp_path), "--started-at", str(now), "--deadline", "100"]
-    return status.Report(options.parse_options(words))
 
 
 def snapshot(state, tasks, failures=()):

@@ -17,14 +17,6 @@ from hooks.mlcluster_boot.node import Role
 ROLES = [Role("nvme_raid0", True), Role("site.own.motd", False), Role("slurm_jobs", True)]
 
 
-@pytest.fixture
-def report(tmp_path):
-    (tmp_path / "var/lib/mlcluster").mkdir(parents=True)
-    now = status.uptime()
-    words = ["--root", str(tmp_path), "--started-at", str(now), "--deadline", "100"]
-    return status.Report(options.parse_options(words))
-
-
 def snapshot(state, tasks, outcomes=()):
     """Return a play's status; ``outcomes`` are (role, state)."""
     words = {"failed": {"task": "Make | Make the array", "message": "no\n room"}}

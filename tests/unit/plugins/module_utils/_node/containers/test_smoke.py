@@ -176,24 +176,14 @@ def test_hidden_devices_fail_and_missing_ones_are_skipped(host):
         ("inval Epilog error\n", "fail"),
         ("polished Epilog error\n", "undeterminable"),
         ("\n", "undeterminable"),
+        # A partition has a line each; two states are those of two clusters.
+        ("idle none\n" * 2, "pass"),
+        ("idle none\ndrained Epilog error\n", "undeterminable"),
     ],
 )
 def test_node_drained_by_epilog_fails(host, state, status):
     known = host.run
     reported = CommandResult(0, state, "")
-    host.run = lambda argv, **options: (
-        fake_grammars.answer(argv, reported) if "--nodes=n1" in argv else known(argv, **options)
-    )
-    assert node_state(host, BIN).status == status
-
-
-@pytest.mark.parametrize(
-    ("lines", "status"), [("idle none\n" * 2, "pass"), ("idle none\ndrained Epilog error\n", "undeterminable")]
-)
-def test_two_states_of_node_prove_nothing(host, lines, status):
-    # A partition has a line each; two states are those of two clusters.
-    known = host.run
-    reported = CommandResult(0, lines, "")
     host.run = lambda argv, **options: (
         fake_grammars.answer(argv, reported) if "--nodes=n1" in argv else known(argv, **options)
     )

@@ -116,7 +116,22 @@ def test_version_of_nccl(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "version"), [(22809, "2.28.9"), (22307, "2.23.7"), (2708, "2.7.8"), (None, None), (0, None), (-1, None)]
+    ("number", "version"),
+    [
+        (22809, "2.28.9"),
+        (2708, "2.7.8"),
+        # The base of the number changed at 10000.
+        (1000, "1.0.0"),
+        (9999, "9.9.99"),
+        (10000, "1.0.0"),
+        (30102, "3.1.2"),
+        (999, None),
+        (0, None),
+        (-1, None),
+        (None, None),
+        ("22809", None),
+        (22809.0, None),
+    ],
 )
 def test_version_numbers_of_nccl(number, version):
     assert efa_plugin.nccl_version(number) == version
@@ -214,22 +229,6 @@ def test_child_that_answers_nonsense(answer):
         "symbols": [],
         "nccl": None,
     }
-
-
-@pytest.mark.parametrize(
-    ("number", "version"),
-    [
-        (999, None),
-        (1000, "1.0.0"),
-        (9999, "9.9.99"),
-        (10000, "1.0.0"),
-        (30102, "3.1.2"),
-        ("22809", None),
-        (22809.0, None),
-    ],
-)
-def test_number_of_nccl_changed_its_base(number, version):
-    assert efa_plugin.nccl_version(number) == version
 
 
 class Files(Host):

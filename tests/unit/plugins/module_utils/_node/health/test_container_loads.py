@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plugin import CLEARED, TRANSPORT
@@ -15,6 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 
 from tests.unit.fakes.fake_training_host import hanging
+from tests.unit.plugins.module_utils._node.efa.test_plugin import build
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 NET = """
@@ -25,15 +25,6 @@ int fi_version(void); int use(void) { return fi_version(); }
 FOREIGN = 'int ncclNetPlugin_v8; const char *text = "IB sharp plugin";'
 FABRIC = "int fi_version(void) { return 1; }"
 CUDA = "int cuInit(unsigned f) {{ return {init}; }} int cuDriverGetVersion(int *v) {{ *v = {version}; return 0; }}"
-
-
-def build(path, source, *options):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    code = path.with_suffix(".c")
-    code.write_text(source)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(code), *options], check=True)
-    code.unlink()
-    return path
 
 
 @pytest.fixture

@@ -315,7 +315,11 @@ def test_fields_are_requested_by_documented_numbers():
 BLANKS = [f"{blank + more}" for blank in (2147483632, 9223372036854775792) for more in range(4)]
 
 
-@pytest.mark.parametrize("word", ["N/A", *BLANKS, None, "", "x", "-1", "-0.5", "nan", "inf"])
+# Words of DCGM, and words that it does not print but that Python reads as numbers.
+@pytest.mark.parametrize(
+    "word",
+    ["N/A", *BLANKS, None, "", "x", "-1", "-0.5", "nan", "inf", "0,5", "0_0", "1_000", "+0", " 0", "0x0", "infinity"],
+)
 def test_invalid_word_is_not_a_figure(word):
     assert health_dcgm.figure(word) is None
 
@@ -394,11 +398,6 @@ def test_sample_of_another_time_is_no_figure(rest, word):
     assert health_dcgm.parse_exporter(line, NOW)[0]["xid"] == {"gpu0": word}
     assert health_dcgm.figure(health_dcgm.STALE) is None
     assert not rest or health_dcgm.parse_exporter(line)[0]["xid"] == {"gpu0": health_dcgm.STALE}
-
-
-@pytest.mark.parametrize("word", ["0,5", "0_0", "1_000", "+0", " 0", "0x0", "infinity"])
-def test_word_that_dcgm_does_not_print_is_no_figure(word):
-    assert health_dcgm.figure(word) is None
 
 
 @pytest.mark.parametrize(("make", "host"), [(dmon, engine), (exporter, served)], ids=["dcgmi", "exporter"])

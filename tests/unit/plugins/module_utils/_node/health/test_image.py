@@ -15,25 +15,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client i
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, Scope, failed, passed
 
+from tests.unit.fakes.fake_slurm_node import BIN, IMAGE, NODE
 from tests.unit.fakes.fake_training_host import hanging
-from tests.unit.plugins.module_utils._node.health.test_slurm import BIN, HELP, IMAGE, NODE, UP, SlurmHost
-
-
-@pytest.fixture
-def host(monkeypatch):
-    monkeypatch.setenv("SLURMD_NODENAME", "n1")
-    made = SlurmHost()
-    for program in ("scontrol", "srun"):
-        made.files[f"{BIN}/{program}"] = ""
-    made.files[health_image.RUNTIME_PATH] = ""
-    made.files[IMAGE] = ""
-    made.commands = {
-        f"{BIN}/scontrol ping": UP,
-        f"{BIN}/scontrol --details": NODE.format("IDLE", ""),
-        f"{BIN}/srun --help": HELP,
-    }
-    return made
-
 
 INSIDE = Report(
     "n1",

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import image as health_image
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.slurm import check_slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import (
     PCS_SCHEDULERS,
@@ -16,54 +15,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client i
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 
+from tests.unit.fakes.fake_slurm_node import BIN, NODE, NOT_SET_UP, UP
 from tests.unit.fakes.fake_training_host import TrainingHost, hanging
-
-BIN = "/opt/slurm/bin"
-UP = "Slurmctld(primary) at head is UP\n"
-NODE = "NodeName=n1 CPUTot=8 Gres=gpu:h100:8 NodeHostName=n1 State={} Partitions=gpu {}\n"
-# Error of scontrol 22.05 without a slurm.conf.
-NOT_SET_UP = "scontrol: fatal: Could not establish a configuration source"
-HELP = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
-IMAGE = "/fsx/images/train.sqsh"
-
-
-class SlurmHost(TrainingHost):
-    """A host that skips the variables of a command, and records them and the written and removed files."""
-
-    def __init__(self):
-        super().__init__()
-        self.gone = []
-        self.unset = set()
-
-    def run(self, argv, timeout=120, check=True, stdin=None):
-        words = list(argv[1:] if argv[0] == "env" else argv)
-        while argv[0] == "env" and (words[0] == "-u" or "=" in words[0]):
-            if words.pop(0) == "-u":
-                self.unset.add(words.pop(0))
-        return super().run(words, timeout, check, stdin)
-
-    def write_text(self, path, text, mode=0o644):
-        self.files[path] = text
-
-    def remove(self, path):
-        self.gone.append(path)
-        self.files.pop(path, None)
-
-
-@pytest.fixture
-def host(monkeypatch):
-    monkeypatch.setenv("SLURMD_NODENAME", "n1")
-    made = SlurmHost()
-    for program in ("scontrol", "srun"):
-        made.files[f"{BIN}/{program}"] = ""
-    made.files[health_image.RUNTIME_PATH] = ""
-    made.files[IMAGE] = ""
-    made.commands = {
-        f"{BIN}/scontrol ping": UP,
-        f"{BIN}/scontrol --details": NODE.format("IDLE", ""),
-        f"{BIN}/srun --help": HELP,
-    }
-    return made
 
 
 def slurm_of(host, **options):

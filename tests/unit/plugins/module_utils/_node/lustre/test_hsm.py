@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import lustre as lustre_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import hsm as lustre_hsm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
     CommandError,
     CommandResult,
@@ -23,14 +22,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 )
 
 from tests.unit.fakes.fake_lustre_host import LustreHost
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
-    made = LustreHost(tmp_path)
-    made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
-    return made
 
 
 @pytest.fixture

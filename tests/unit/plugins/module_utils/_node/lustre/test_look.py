@@ -11,18 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import (
     parse_config,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import parse_fstab
-
-from tests.unit.fakes.fake_lustre_host import LustreHost
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
-    made = LustreHost(tmp_path)
-    made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
-    return made
 
 
 def test_mounts_and_fstab_lines_are_adopted(host):

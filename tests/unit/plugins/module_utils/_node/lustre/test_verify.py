@@ -15,7 +15,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
     parse_config,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
     CommandResult,
 )
@@ -24,14 +23,6 @@ from tests.unit.fakes.fake_lustre_host import KERNEL, LustreHost
 
 DNS = "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com"
 TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
-    made = LustreHost(tmp_path)
-    made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
-    return made
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,21 +18,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="what others may not do can only be tried as root")
 USER, OTHER = 65534, 1
-
-
-@pytest.fixture
-def place():
-    """A directory that all users may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@pytest.fixture
-def base(place):
-    """The path of jobs' directories, on a volume of root."""
-    (place / "volume").mkdir(mode=0o755)
-    return str(place / "volume/jobs")
 
 
 class OtherBoot(Host):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -39,14 +38,6 @@ class RecordingSlurmHost(Host):
 
     def exists(self, path):
         return path.startswith("/bin/")
-
-
-@pytest.fixture
-def base():
-    with tempfile.TemporaryDirectory(prefix="mlcluster-quota-") as name:
-        Path(name).chmod(0o755)
-        (Path(name) / "volume").mkdir(mode=0o755)
-        yield f"{name}/volume/jobs"
 
 
 def fill(base, job, size=0):

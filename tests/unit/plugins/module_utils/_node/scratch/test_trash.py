@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
 import threading
 from pathlib import Path
 
@@ -24,21 +23,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="what others may not d
 
 
 FOREVER = 3600
-
-
-@pytest.fixture
-def place():
-    """A directory that all users may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@pytest.fixture
-def base(place):
-    """The path of jobs' directories, on a volume of root."""
-    (place / "volume").mkdir(mode=0o755)
-    return str(place / "volume/jobs")
 
 
 @pytest.fixture

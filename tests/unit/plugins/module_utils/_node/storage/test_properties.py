@@ -21,6 +21,8 @@ from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.fakes.fake_machine import INSTANCE_STORE, Machine
 from tests.unit.fakes.fake_topologies import Topology, topologies
 
+from .test_contents import disks_below
+
 
 def thorough(examples: int) -> settings:
     """Use the same examples in every run: a failure is reproducible for all users."""
@@ -38,11 +40,6 @@ def selected(topology: Topology) -> set[str]:
     if topology.options.get("devices") is not None:
         names &= {path.rsplit("/", 1)[-1] for path in topology.options["devices"]}
     return names
-
-
-def disks_below(machine: Machine, kname: str) -> set[str]:
-    parents = machine.devices[kname].parents
-    return set().union(*(disks_below(machine, parent) for parent in parents)) if parents else {kname}
 
 
 def touched(machine: Machine, action: dict[str, t.Any]) -> set[str]:
