@@ -2,11 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Fixtures: a small corpus for all tests, with documents, tokenizer, inputs, and the shards of these inputs."""
+"""Fixtures: a small corpus for all tests, with documents, tokenizer, inputs, and their shards; what is synced."""
 
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,3 +67,19 @@ def few(tmp_path_factory, texts, tokenizer):
     about = (folder / "inputs", tokenizer, {})
     assert Preprocess(about)._run(folder) == 0
     return (*about[:2], Preprocess._contents(folder / "out"))
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """Return the synced files and directories in their order, each with what it held then: a size, or the names."""
+    found = []
+    sync = os.fsync
+
+    def watched(descriptor):
+        state = os.fstat(descriptor)
+        held = sorted(os.listdir(descriptor)) if stat.S_ISDIR(state.st_mode) else state.st_size
+        found.append((os.readlink(f"/proc/self/fd/{descriptor}"), held))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    return found

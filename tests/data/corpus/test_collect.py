@@ -36,6 +36,7 @@ def test_documents_are_divided_evenly_and_stay_whole(tmp_path, capsys):
         (tmp_path / f"{number:02d}.txt").write_text(text)
     assert command.main(["collect", str(tmp_path), "--inputs", "4", "--output", str(tmp_path / "out")]) == 0
     assert sorted(read(tmp_path / "out")) == sorted(texts)
+    assert all("é".encode() in path.read_bytes() for path in (tmp_path / "out").glob("input-*"))
     content = json.loads((tmp_path / "out" / "inputs.json").read_text())
     sizes = [row["bytes"] for row in content["files"]]
     assert len(sizes) == 4
@@ -153,6 +154,26 @@ def test_inputs_are_not_made_twice(tmp_path):
         collect.split(["c", "d"], tmp_path, 2, {})
 
 
+def test_ten_inputs_are_made_by_default(tmp_path):
+    (tmp_path / "a.txt").write_text("line\n" * 30)
+    words = ["collect", str(tmp_path / "a.txt"), "--document", "line", "--output", str(tmp_path / "out")]
+    assert command.main(words) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [*collect.names_of(10), "inputs.json"]
+
+
+def visible(synced, folder):
+    """Return the names without those of hidden files that a folder had at each of its syncs."""
+    return [[name for name in held if name[0] != "."] for place, held in synced if place == str(folder)]
+
+
+def test_names_of_inputs_are_synced_before_their_manifest(tmp_path, synced):
+    """And the list of their sums before them: without it, inputs would count as somebody's after a power failure."""
+    collect.split(["a", "b"], tmp_path, 1, {})
+    assert visible(synced, tmp_path) == [[], ["input-00000.jsonl"], ["input-00000.jsonl", "inputs.json"]]
+    listed = [held for _place, held in synced].index(["input-00000.jsonl", "names.json"])
+    assert listed < [place for place, _held in synced].index(str(tmp_path))
+
+
 def test_second_concurrent_run_is_rejected(tmp_path):
     held = lock.Lock(tmp_path)
     held.acquire()
@@ -267,8 +288,10 @@ def test_planted_link_is_not_cleared(tmp_path, what):
     (tmp_path / "precious" / "file").write_bytes(b"precious")
     (tmp_path / "out").mkdir()
     target = tmp_path / "precious" if what == "link" else tmp_path / "precious" / "file"
-    (tmp_path / "out" / ".collect.planted").symlink_to(target)
+    planted = tmp_path / "out" / ".collect.0123456789abcdef"
+    planted.symlink_to(target)
     collect.split(["a", "b"], tmp_path / "out", 1, {})
+    assert planted.is_symlink()
     assert (tmp_path / "precious" / "file").read_bytes() == b"precious"
     assert read(tmp_path / "out") == ["a", "b"]
 
@@ -328,7 +351,7 @@ def test_folder_of_another_user_is_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("change", [b"changed", None])
-def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, change):
+def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, synced, change):
     def work(_report):
         def write(folder, name, content):
             if name == "inputs.json":
@@ -343,6 +366,10 @@ def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, change):
     left = tmp_path / "out" / "input-00000.jsonl"
     assert left.exists()
     if change is None:
+        collect.remove_aside(tmp_path / "out")
+        (cleared,) = [held for place, held in synced if place == str(tmp_path / "out")]
+        # Their list goes last: inputs that a power failure brings back would count as somebody's.
+        assert "input-00000.jsonl" not in cleared and any(name.startswith(".collect.") for name in cleared)
         collect.split(["c", "d"], tmp_path / "out", 2, {})
         assert read(tmp_path / "out") == ["c", "d"]
     else:
@@ -391,6 +418,7 @@ def test_collected_folder_leaves_nothing_open(tmp_path):
     """The folder of the unfinished files is removed, and 900 inputs are many open files."""
     before = len(os.listdir("/proc/self/fd"))
     collect.split(["one", "two"], tmp_path / "out", 2, {})
-    with pytest.raises(DataError, match="1 documents cannot fill 2 inputs"):
+    # The error holds the run's frames, so that nothing is closed by chance.
+    with pytest.raises(DataError, match="1 documents cannot fill 2 inputs") as caught:
         collect.split(["one"], tmp_path / "other", 2, {})
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) == before and caught.value
