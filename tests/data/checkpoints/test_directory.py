@@ -451,13 +451,14 @@ def test_only_unfinished_files_of_this_package_are_removed(store):
 
 
 @pytest.mark.parametrize("content", ["global_step100", "100\n", "step-1", "step-00000001\nmine"])
-def test_latest_of_another_program_is_kept(store, content):
+def test_latest_of_another_program_is_kept(store, content, caplog):
     """DeepSpeed and Megatron cannot resume without theirs."""
     store.path.mkdir(parents=True, exist_ok=True)
     (store.path / "latest").write_text(content)
     store.prepare()
     publish(store, 1)
     store.prepare()
+    assert len(caplog.records) == 2 and caplog.text.count(f"{store.path}/latest is of another program") == 2
     assert (store.path / "latest").read_text() == content and store.steps() == [1]
 
 
@@ -490,6 +491,17 @@ def test_name_of_checkpoint_is_synced_beside_foreign_latest(store, monkeypatch):
     assert step_name(1) in synced[-1]
 
 
+def test_removed_checkpoint_loses_its_name_before_its_files(store, monkeypatch, synced):
+    """Otherwise a power failure could leave a partial checkpoint with its name."""
+    publish(store, 1)
+    del synced[:]
+    real, removed = durable.remove_tree, []
+    monkeypatch.setattr(durable, "remove_tree", lambda path: (removed.append((path.name, list(synced))), real(path)))
+    store.remove(1)
+    ((name, before),) = removed
+    assert before == [(str(store.path), sorted([name, "latest"]))] and name.startswith(".removing-step-00000001-")
+
+
 def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
     publish(store, 1)
 
@@ -508,7 +520,7 @@ def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
 
 
 def test_temporary_file_that_goes_meanwhile_is_no_error(store, monkeypatch):
-    monkeypatch.setattr(os, "listdir", lambda _place: [".lock.0f"])
+    monkeypatch.setattr(os, "listdir", lambda _place: [".lock.0123456789abcdef"])
     store.prepare()
 
 
