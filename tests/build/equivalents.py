@@ -201,6 +201,19 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "comparison",
         'if any("\\ud800" <= letter <= "\\udfff" for letter in name):',
     ): "a byte of a name that is not UTF-8 is read as U+DC80 to U+DCFF",
+    (f"{DATA}/files/durable.py", "constant", "CHUNK = 8 << 20"): "how many bytes are read at once",
+    (f"{DATA}/files/durable.py", "constant", "return 0o022"): "0644 has no bit for others to execute",
+    (f"{DATA}/files/durable.py", "constant", "DEEPEST = 200"): "a bound on open files, far below the system's",
+    (f"{DATA}/files/durable.py", "constant", 'with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:'): (
+        "how many bytes are written at once"
+    ),
+    (f"{DATA}/files/durable.py", "constant", "def _open(self, name: str, flags: int, mode: int = 0) -> int:"): (
+        "the kernel takes the mode of a new file alone, and for that it is given"
+    ),
+    (f"{DATA}/corpus/collect.py", "constant", "self._shortest = [(0, at) for at in range(count)]"): (
+        "all inputs begin alike, and one with a document is longer"
+    ),
+    (f"{DATA}/checkpoints/directory.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/checkpoints/directory.py", "constant", "loads = [0] * of"): "all loads begin alike",
     (f"{DATA}/checkpoints/directory.py", "constant", "loads[at] += files[name].size + 1"): (
         "any number from 1 on spreads empty files"

@@ -75,6 +75,13 @@ def test_unfinished_file_names_its_target(name):
     assert durable.is_aside(name) is durable.is_aside(f"{durable.aside_of(name)}x") is False
 
 
+def test_unfinished_file_of_earlier_version_is_known():
+    assert durable.unfinished(".a.0123456789abcdef.part") == "a"
+    assert durable.is_aside(".a.0123456789abcdef.part") and durable.is_aside(".a-0123456789abcdef.part")
+    for name in (".a.0123456789abcde.part", ".a.0123456789abcdefg.part", ".a.0123456789abcdef", "a.part"):
+        assert durable.unfinished(name) is None and not durable.is_aside(name)
+
+
 @pytest.mark.parametrize("size", [0, 3, durable.CHUNK, durable.CHUNK + 1])
 def test_copy_has_the_sum_of_its_source(here, tmp_path, size):
     (tmp_path / "source").write_bytes(b"x" * size)
@@ -84,19 +91,36 @@ def test_copy_has_the_sum_of_its_source(here, tmp_path, size):
     assert found.size == size
 
 
-def test_content_is_written_before_it_is_synced(here, monkeypatch):
+def test_written_file_is_synced_before_its_name(here, synced):
     """A buffered rest would be on no disk after a power failure."""
-    sizes = []
-    sync = os.fsync
-
-    def watched(descriptor):
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            sizes.append(os.fstat(descriptor).st_size)
-        sync(descriptor)
-
-    monkeypatch.setattr(durable.os, "fsync", watched)
     here.write("file", b"content")
-    assert sizes == [7]
+    (unfinished, size), directory = synced
+    assert (durable.unfinished(Path(unfinished).name), size) == ("file", 7)
+    assert directory == (str(here.path), ["file"])
+
+
+def test_file_that_may_be_lost_is_not_synced(here, synced):
+    with here.making("file", sync=False) as file:
+        file.write(b"content")
+    assert synced == [] and here.read("file") == b"content"
+
+
+def test_new_file_is_synced_unless_it_may_be_lost(here, synced):
+    with here.new("file") as file:
+        file.write(b"content")
+    with here.new("may be lost", sync=False) as file:
+        file.write(b"content")
+    assert synced == [(f"{here.path}/file", 7)]
+
+
+def test_each_new_directory_is_synced_where_it_is_named(here, synced):
+    for _twice in range(2):
+        here.below("a", "b", make=True).close()
+        durable.make_directory(here.path / "c" / "d")
+    assert synced == [
+        (str(here.path), ["a"]), (f"{here.path}/a", ["b"]),
+        (str(here.path), ["a", "c"]), (f"{here.path}/c", ["d"]),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,6 +199,27 @@ def test_directory_owner_and_root_may_own_lock(here):
     os.close(here.lock_file("file"))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_file_and_directory_of_root_are_used_by_users(here, monkeypatch):
+    here.write("file", b"root's")
+    (here.path / "own").mkdir()
+    os.chown(here.path / "own", SOMEBODY, SOMEBODY)
+    monkeypatch.setattr(durable.os, "geteuid", lambda: SOMEBODY)
+    durable.own_directory(here.path / "own")
+    os.chown(here.path, SOMEBODY + 1, SOMEBODY + 1)
+    os.close(here.lock_file("file"))
+    with pytest.raises(OSError, match="belongs to another user"):
+        durable.own_directory(here.path / "own")
+
+
+def test_log_of_several_openings_is_continued(here):
+    for text in (b"one ", b"two ", b"three"):
+        descriptor = here.appending("log")
+        os.write(descriptor, text)
+        os.close(descriptor)
+    assert here.read("log") == b"one two three"
+
+
 def test_file_with_hard_link_is_not_appended_to(here, victim):
     os.link(victim, here.path / "log")
     with pytest.raises(OSError, match="has a second name"):
@@ -191,6 +236,50 @@ def test_lock_and_log_are_made_and_found_again(here):
     os.write(descriptor, b"b")
     os.close(descriptor)
     assert here.read("appending") == b"b"
+
+
+def test_missing_directory_is_made_only_on_request(here):
+    with pytest.raises(FileNotFoundError, match=f"{here.path}/sub"):
+        here.below("sub")
+    assert os.listdir(here.path) == []
+    with here.below("sub", "deep", make=True) as made:
+        assert made.path == here.path / "sub" / "deep"
+        made.write("file", b"ours")
+    assert (here.path / "sub" / "deep" / "file").read_bytes() == b"ours"
+
+
+def test_only_plain_file_is_plain(here, victim):
+    here.write("file", b"")
+    (here.path / "link").symlink_to(victim)
+    (here.path / "directory").mkdir()
+    names = ("file", "link", "directory", "absent")
+    assert [here.is_plain(name) for name in names] == [True, False, False, False]
+
+
+def test_nothing_stays_open(here, victim):
+    """A process may open 1024 files, and a data set has more folders than that."""
+    (here.path / "link").symlink_to(victim)
+    os.mkfifo(here.path / "pipe")
+    os.link(victim, here.path / "second name")
+    before = set(os.listdir("/proc/self/fd"))
+    with here.below("a", "b", make=True), here.private(".x-"):
+        pass
+    here.write("file", b"x")
+    here.digest("file")
+    durable.make_directory(here.path / "c" / "d")
+    durable.remove_tree(here.path / "c")
+    for method in ("lock_file", "appending", "reading"):
+        for name in ("link", "pipe", "a"):
+            with pytest.raises(OSError, match=name):
+                getattr(here, method)(name)
+    with pytest.raises(OSError, match="second name"):
+        here.appending("second name")
+    if not os.geteuid():
+        plant(here.path / "theirs", "other owner", victim)
+        for method in ("lock_file", "appending"):
+            with pytest.raises(OSError, match="belongs to another"):
+                getattr(here, method)("theirs")
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_link_is_rejected_as_subdirectory(here, victim):
@@ -245,17 +334,28 @@ def test_partial_file_is_private_and_has_random_name(here):
 def test_temporary_names_fit_length_limit(here, name):
     here.write(name, b"x")
     assert os.listdir(here.path) == [name]
+    assert len(os.fsencode(durable.aside_of(name))) == min(len(os.fsencode(name)) + 23, 255)
 
 
-def test_mode_is_requested_one_without_umask(here):
+def test_mode_is_requested_one_without_umask(here, monkeypatch):
     before = os.umask(0o027)
     try:
         here.write("plain", b"")
         with here.making("given", 0o4604):
             pass
+        os.umask(0)
+        here.write("open", b"")
+        with monkeypatch.context() as patch:
+            patch.setattr(durable, "open", lambda *_given, **_named: os.stat("/absent"), raising=False)
+            here.write("unknown", b"")
+        for method in ("lock_file", "appending"):
+            os.close(getattr(here, method)(method))
     finally:
         os.umask(before)
-    assert [(here.path / name).stat().st_mode & 0o7777 for name in ("plain", "given")] == [0o640, 0o604]
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in here.path.iterdir()}
+    assert modes == {
+        "plain": 0o640, "given": 0o604, "open": 0o644, "unknown": 0o644, "lock_file": 0o644, "appending": 0o644,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -276,6 +376,8 @@ def test_valid_file_names_are_accepted():
 def test_private_directory_is_accepted(tmp_path):
     durable.own_directory(tmp_path / "a" / "own")
     assert (tmp_path / "a" / "own").stat().st_mode & 0o777 == 0o700
+    durable.own_directory(tmp_path / "a" / "own")
+    (tmp_path / "a" / "own").chmod(0o755)
     durable.own_directory(tmp_path / "a" / "own")
 
 
@@ -388,6 +490,13 @@ def test_link_behind_which_files_would_be_missed_is_rejected(tmp_path, what):
     assert caught.value.filename == str(tmp_path / "folder" / "link")
 
 
+def test_file_that_goes_meanwhile_is_not_called_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "walk", lambda *_given, **_named: [(str(tmp_path), [], ["gone"])])
+    with pytest.raises(FileNotFoundError, match="No such file") as caught:
+        durable.files_below(tmp_path)
+    assert caught.value.filename == str(tmp_path / "gone")
+
+
 def test_folder_that_cannot_be_read_is_rejected(tmp_path, monkeypatch):
     (tmp_path / "closed").mkdir()
     real = os.scandir
@@ -413,6 +522,67 @@ def test_moved_file_replaces_none(tmp_path):
         with pytest.raises(FileExistsError):
             source.move("file", "file", target)
     assert (tmp_path / "to" / "file").read_text() == "new" and (tmp_path / "from" / "file").exists()
+
+
+def test_renamed_file_replaces_that_of_its_new_name(here):
+    with here.below("other", make=True) as other:
+        for content in (b"first", b"second"):
+            here.write("from", content)
+            here.rename("from", "to")
+            assert here.read("to") == content
+            here.rename("to", "to", other)
+            assert other.read("to") == content
+    assert os.listdir(here.path) == ["other"]
+
+
+def test_link_is_moved_and_named_itself(here, victim):
+    (here.path / "link").symlink_to(victim)
+    here.link("link", "second")
+    with here.below("other", make=True) as other:
+        here.move("link", "link", other)
+    assert (here.path / "second").is_symlink() and (here.path / "other" / "link").is_symlink()
+    assert victim.stat().st_nlink == 1
+
+
+def test_second_name_replaces_no_file(here):
+    here.write("file", b"ours")
+    here.link("file", "name")
+    assert here.read("name") == b"ours" and here.state("file").st_nlink == 2
+    here.write("taken", b"theirs")
+    with pytest.raises(FileExistsError):
+        here.link("file", "taken")
+    assert here.read("taken") == b"theirs"
+
+
+def test_signature_differs_for_files_of_one_size_and_time(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"before")
+    state = file.stat()
+    assert durable.Signature.of(file.stat()) == durable.Signature.of(state)
+    durable.write(file, b"after!")
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert durable.Signature.of(file.stat()) != durable.Signature.of(state)
+
+
+def test_file_is_read_in_pieces_of_one_size(tmp_path):
+    for content, pieces in ((b"abcdefgh", [b"abc", b"def", b"gh"]), (b"abc", [b"abc"]), (b"", [])):
+        (tmp_path / "file").write_bytes(content)
+        assert list(durable.pieces(tmp_path / "file", 3)) == pieces
+        assert durable.read(tmp_path / "file") == content
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/kept/a"), "/kept/a: No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (OSError("in a few words"), "in a few words"),
+        (ValueError("bad value"), "bad value"),
+        (ValueError(), "ValueError"),
+    ],
+)
+def test_reason_names_path_and_error_without_number(error, words):
+    assert durable.reason(error) == words
 
 
 def test_earlier_file_gets_next_free_name(tmp_path):
