@@ -110,6 +110,9 @@ class JobsHost(Host):
         plain = {"mode": "0644", "uid": 0, "gid": 0, "is_dir": False, "is_link": False}
         return {**plain, **self.states.get(path, {})}
 
+    def file_size(self, path: str) -> int | None:
+        return len(self.texts[path].encode()) if path in self.texts else None
+
     def uid(self, name: str) -> int | None:
         return {"root": 0, "slurm": 64}.get(name)
 

@@ -33,7 +33,7 @@ def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, lis
     scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
     named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
     jobs = [path for path in named if _is_job_file(host, path)]
-    own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if host.stat(path)]
+    own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if _is_plain(host, path)]
     tools = f"{place}/{TOOLS}"
     existing = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
     built = [path for path in existing if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
@@ -86,10 +86,17 @@ def _programs(host: Host, path: str, sums: t.Mapping[str, str]) -> tuple[list[st
 
 def _is_program(host: Host, path: str, sums: t.Mapping[str, str]) -> bool:
     """Return whether a plain file is a program as the role wrote it, or one that Python compiled."""
+    if not _is_plain(host, path):
+        return False
     if path.endswith(".pyc") and path.split("/")[-2] == "__pycache__":
         return True
+    return path in sums and host.sha256(path) == sums[path]
+
+
+def _is_plain(host: Host, path: str) -> bool:
+    """Return whether this is a plain file: not a directory, link, pipe, socket or device."""
     state = host.stat(path)
-    return bool(path in sums and state and not state["is_link"] and host.sha256(path) == sums[path])
+    return bool(state and not state["is_link"] and host.file_size(path) is not None)
 
 
 def _is_directory(host: Host, path: str) -> bool:

@@ -156,6 +156,35 @@ def test_changed_programs_and_copies_are_kept(tmp_path, data):
     assert sorted(str(path.relative_to(data)) for path in data.rglob("*.py")) == ["files/s3.py", "mine.py"]
 
 
+def other_kind(path, kind, target):
+    """Put a directory, link or pipe at a path."""
+    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "directory": path.mkdir}[kind]()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+@pytest.mark.parametrize("name", ["files/__pycache__/mine.pyc", "files/__pycache__/s3.cpython-312.pyc", "__init__.py"])
+def test_link_pipe_or_directory_is_no_program(tmp_path, data, kind, name):
+    target = tmp_path / "precious"
+    target.write_text("# __init__.py\n")
+    (data / name).unlink(missing_ok=True)
+    other_kind(data / name, kind, target)
+    found = remove.find(Host(), str(tmp_path), CHECKS)
+    assert str(data / name) not in found["files"]
+    if kind != "directory":
+        assert str((data / name).parent) not in found["emptied"]
+        remove.remove(Host(), found)
+        assert os.path.lexists(data / name) and target.read_text() == "# __init__.py\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_runtime_of_another_kind_is_kept(tmp_path, data, kind):
+    other_kind(tmp_path / files.RUNTIME_NAME, kind, tmp_path / "precious")
+    found = remove.find(Host(), str(tmp_path), CHECKS)
+    assert str(tmp_path / files.RUNTIME_NAME) not in found["files"]
+    remove.remove(Host(), found)
+    assert os.path.lexists(tmp_path / files.RUNTIME_NAME)
+
+
 @pytest.mark.parametrize("text", [None, "{", '{"schema": "mlcluster.role/1", "options": {}}'])
 def test_programs_stay_without_record_of_role(tmp_path, data, text):
     (tmp_path / "slurm_jobs.json").unlink()
