@@ -25,6 +25,8 @@ ANY = "0.0.0.0/0"
 # RFC 5737.
 DOCUMENTATION = tuple(ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
 GROUPS = ("nodes", "fsx", "ssh", "grafana")
+# Of the nodes; EC2 gives each new group the second one. EFA needs the first one, too.
+EGRESS = ("all from itself", f"all from {ANY}")
 
 
 def _filter(name: str, value: str) -> list[dict[str, t.Any]]:
@@ -65,6 +67,7 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
     """
     found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "foreign": []}
     found["addresses"] = _addresses(ec2, name)
+    found["loose"] = _loose_gateways(ec2, name)
     zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
     if key_name:
@@ -86,7 +89,12 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
     inside = _filter("vpc-id", vpc)
     subnets, others = _ours(name, aws.pages(ec2.describe_subnets, "Subnets", Filters=inside), ("public", "private"))
     found["subnets"] = {
-        part: {"id": entry["SubnetId"], "cidr": entry["CidrBlock"], "zone": entry["AvailabilityZone"]}
+        part: {
+            "id": entry["SubnetId"],
+            "cidr": entry["CidrBlock"],
+            "zone": entry["AvailabilityZone"],
+            "is_public": entry["MapPublicIpOnLaunch"],
+        }
         for part, entry in subnets.items()
     }
     foreign = [f"subnet {entry['SubnetId']}" for entry in others]
@@ -96,7 +104,11 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
     found["routes"] = _route_tables(ec2, name, inside, foreign)
     groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside), GROUPS)
     found["groups"] = {
-        part: {"id": entry["GroupId"], "rules": _rules(entry["IpPermissions"], entry["GroupId"])}
+        part: {
+            "id": entry["GroupId"],
+            "rules": _rules(entry["IpPermissions"], entry["GroupId"]),
+            "egress": _rules(entry["IpPermissionsEgress"], entry["GroupId"]),
+        }
         for part, entry in groups.items()
     }
     foreign += [f"security group {entry['GroupName']}" for entry in others if entry["GroupName"] != "default"]
@@ -112,6 +124,13 @@ def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
     entries = _with_tag(name, ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"])
     found = [{"ip": entry["PublicIp"], "used": bool(entry.get("AssociationId"))} for entry in entries]
     return sorted(found, key=lambda entry: str(entry["ip"]))
+
+
+def _loose_gateways(ec2: t.Any, name: str) -> list[str]:
+    """Return internet gateways with our tag and no VPC, from a run that was killed before the attachment or after the
+    detachment."""
+    gateways = ec2.describe_internet_gateways(Filters=_filter(f"tag:{TAG}", name))["InternetGateways"]
+    return sorted(entry["InternetGatewayId"] for entry in _with_tag(name, gateways) if not entry.get("Attachments"))
 
 
 def _foreign_resources(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
@@ -340,12 +359,15 @@ def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     for part in ("public", "private"):
         if part not in subnets:
             steps.append((f"subnet_{part}", f"{part} subnet {wanted[f'{part}_cidr']} in {zone}"))
+        elif subnets[part]["is_public"] != (part == "public"):
+            way = "with" if part == "public" else "without"
+            steps.append((f"subnet_{part}", f"{part} subnet {subnets[part]['id']} {way} public addresses"))
     if not found.get("nat"):
         steps.append(("nat", "NAT gateway with an address of its own"))
     steps.extend(_route_steps(found, subnets))
     for part in GROUPS:
         rules, group = wanted_rules(part, wanted), found.get("groups", {}).get(part)
-        if rules != (group["rules"] if group else []):
+        if rules != (group["rules"] if group else []) or (part == "nodes" and not set(EGRESS) <= set(group["egress"])):
             steps.append((f"group_{part}", f"security group {part}: {', '.join(rules) or 'no rule'}"))
     if wanted["key_name"] and not found["key"]:
         steps.append(("key", f"key pair {wanted['key_name']} from your public key"))

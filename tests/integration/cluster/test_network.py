@@ -128,6 +128,88 @@ def test_network_is_removed_with_consent_and_key_is_kept(aws_account, play):
     check_changes("destroy_network", aws_account.changes(), "train")
 
 
+def state(ec2):
+    """Return the network without the ids of its parts."""
+    found = {}
+    for entry in ec2.describe_vpcs(Filters=[{"Name": "tag:mlcluster:network", "Values": ["*"]}])["Vpcs"]:
+        vpc = entry["VpcId"]
+        names = ("enableDnsSupport", "enableDnsHostnames")
+        dns = [ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name) for name in names]
+        inside = [{"Name": "vpc-id", "Values": [vpc]}]
+        subnets = {one["SubnetId"]: one for one in ec2.describe_subnets(Filters=inside)["Subnets"]}
+        tables = ec2.describe_route_tables(Filters=inside)["RouteTables"]
+        groups = ec2.describe_security_groups(Filters=inside)["SecurityGroups"]
+        found.setdefault("vpcs", []).append(
+            {
+                "cidr": entry["CidrBlock"],
+                "dns": [one[f"{name[0].upper()}{name[1:]}"]["Value"] for one, name in zip(dns, names, strict=True)],
+                "subnets": sorted((one["CidrBlock"], one["MapPublicIpOnLaunch"]) for one in subnets.values()),
+                "tables": sorted(
+                    (
+                        sorted(way.split("-")[0] for route in table["Routes"] for way in targets(route)),
+                        sorted(
+                            subnets[one["SubnetId"]]["CidrBlock"] for one in table["Associations"] if "SubnetId" in one
+                        ),
+                    )
+                    for table in tables
+                ),
+                "endpoints": [
+                    len(one["RouteTableIds"]) for one in ec2.describe_vpc_endpoints(Filters=inside)["VpcEndpoints"]
+                ],
+                "groups": {one["GroupName"]: (rules(one, ""), rules(one, "Egress")) for one in groups},
+            }
+        )
+    ways = ec2.describe_internet_gateways()["InternetGateways"]
+    found["ways"] = sorted((len(one["Attachments"]), len(one["Tags"])) for one in ways)
+    nats = [one for one in ec2.describe_nat_gateways()["NatGateways"] if one["State"] != "deleted"]
+    found["nats"] = [len(one["NatGatewayAddresses"]) for one in nats]
+    found["addresses"] = len(addresses(ec2))
+    found["keys"] = [one["KeyName"] for one in ec2.describe_key_pairs()["KeyPairs"]]
+    return found
+
+
+def targets(route):
+    return [value for key, value in route.items() if key in ("GatewayId", "NatGatewayId") and value]
+
+
+def rules(group, way):
+    return sorted(
+        (rule["IpProtocol"], rule.get("FromPort", 0), other)
+        for rule in group[f"IpPermissions{way}"]
+        for other in [
+            *(one["CidrIp"] for one in rule["IpRanges"]),
+            *("itself" if one["GroupId"] == group["GroupId"] else "other" for one in rule["UserIdGroupPairs"]),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def complete():
+    """The state of a network that was created in one run; the first test sets it."""
+    return {}
+
+
+# The changes of a run after which the controller dies; another part is missing, or half made, after each.
+CREATION = range(1, 28)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", CREATION)
+def test_next_run_continues_a_killed_one(aws_account, play, complete, number):
+    ec2 = aws_account.client("ec2", REGION)
+    if not complete:
+        assert play("create_network", **REQUEST).status == 0
+        complete.update(state(ec2))
+        assert len(aws_account.changes()) == max(CREATION), [one["operation"] for one in aws_account.changes()]
+        aws_account.reset()
+    aws_account.kill_at(f"controller after change {number}")
+    assert play("create_network", **REQUEST).status == -9
+    aws_account.kill_at("")
+    again = play("create_network", **REQUEST)
+    assert again.status == 0, again.output
+    assert state(ec2) == complete
+
+
 @pytest.mark.slow
 def test_leftovers_are_removed_and_foreign_parts_block(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)

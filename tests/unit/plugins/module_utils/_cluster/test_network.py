@@ -21,14 +21,14 @@ WANTED = {
     "key_name": "",
     "key_public": "",
 }
-NOTHING = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": ["a", "b"], "foreign": []}
+NOTHING = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": ["a", "b"], "foreign": [], "loose": []}
 WHOLE = {
     **NOTHING,
     "vpcs": 1,
     "vpc": {"id": "vpc-1", "cidr": "10.0.0.0/16", "dns": True},
     "subnets": {
-        "public": {"id": "subnet-1", "cidr": "10.0.0.0/24", "zone": "b"},
-        "private": {"id": "subnet-2", "cidr": "10.0.128.0/17", "zone": "b"},
+        "public": {"id": "subnet-1", "cidr": "10.0.0.0/24", "zone": "b", "is_public": True},
+        "private": {"id": "subnet-2", "cidr": "10.0.128.0/17", "zone": "b", "is_public": False},
     },
     "igw": "igw-1",
     "nat": {"id": "nat-1", "interfaces": []},
@@ -38,7 +38,7 @@ WHOLE = {
         "private": {"id": "rtb-2", "out": "nat-1", "subnets": ["subnet-2"]},
     },
     "groups": {
-        "nodes": {"id": "sg-1", "rules": ["all from itself"]},
+        "nodes": {"id": "sg-1", "rules": ["all from itself"], "egress": ["all from 0.0.0.0/0", "all from itself"]},
         "fsx": {"id": "sg-2", "rules": ["tcp 1018-1023 from itself", "tcp 988 from itself"]},
         "ssh": {"id": "sg-3", "rules": ["tcp 22 from 10.9.0.0/16"]},
     },
@@ -79,6 +79,11 @@ def test_empty_account_lacks_all_parts_in_order():
         (lambda it: it.update(endpoint=None), ["endpoint"]),
         (lambda it: it["endpoint"].update(tables=["rtb-2"]), ["endpoint"]),
         (lambda it: it["groups"].pop("nodes"), ["group_nodes"]),
+        # Half made by a killed run: EC2 gives a new group only this rule, and a new subnet no public addresses.
+        (lambda it: it["groups"]["nodes"].update(egress=["all from 0.0.0.0/0"]), ["group_nodes"]),
+        (lambda it: it["groups"]["nodes"].update(egress=["all from itself"]), ["group_nodes"]),
+        (lambda it: it["subnets"]["public"].update(is_public=False), ["subnet_public"]),
+        (lambda it: it["subnets"]["private"].update(is_public=True), ["subnet_private"]),
         (lambda it: it["groups"]["ssh"].update(rules=["tcp 22 from 0.0.0.0/0"]), ["group_ssh"]),
     ],
 )
