@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import plan, removals
@@ -18,6 +18,16 @@ def prove_user_data(minutes: int | str, private: str, public: str) -> str:
     return plan.user_data(int(time.time()) + int(minutes) * 60, private, public)
 
 
+def prove_removals(
+    found: Mapping[str, Any], run: str, region: str | None = None, launched: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what a sweep removes, and ``is_unsettled``: an instance that was launched may not be listed yet."""
+    return {
+        **removals.removals(found, run, region, launched),
+        "is_unsettled": removals.is_unsettled(launched or {}, time.time()),
+    }
+
+
 class FilterModule:
     """The filters ``mlcluster.aws.prove_plan`` and the others of this file."""
 
@@ -26,6 +36,6 @@ class FilterModule:
         return {
             "prove_inventory": plan.inventory,
             "prove_plan": plan.plan,
-            "prove_removals": removals.removals,
+            "prove_removals": prove_removals,
             "prove_user_data": prove_user_data,
         }

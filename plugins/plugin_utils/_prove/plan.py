@@ -15,6 +15,8 @@ from typing import Any
 # Everything that a run creates has both tags; nothing else is ever removed.
 PROJECT_TAG, PROJECT = "mlcluster:made-by", "prove_on_aws"
 RUN_TAG = "mlcluster:prove"
+# The random id of a run, which only its record has, too. Same value in plugins/module_utils/_cluster/proof.py.
+ID_TAG = "mlcluster:prove-id"
 RUN = re.compile(r"prove-[a-z0-9-]{1,40}\Z")
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}\Z")
 TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+\Z")
@@ -132,6 +134,11 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
             f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} supports "
             f"{', '.join(supported) or 'no architecture that EC2 reports'}; set prove_on_aws_image to an image for it"
         )
+    if look["recorded"]:
+        return (
+            f"nothing was launched: {settings['folder']} has the record of an earlier run, whose instance may still "
+            f"run; remove that with -e prove_on_aws_sweep={settings['run']}, or use another prove_on_aws_run"
+        )
     if look["taken"]:
         return (
             f"nothing was launched: {region} has a key pair or a security group with the name {settings['run']}; use "
@@ -212,7 +219,14 @@ def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
         f"steps: {', '.join(step['name'] for step in STEPS)}; then everything is removed, also after a failure",
         f"the instance terminates itself after {minutes} minutes, or at its next start if it is stopped then",
         f"to remove all of it: -e prove_on_aws_sweep={settings['run']} -e prove_on_aws_region={settings['region']}",
+        *unswept(look["records"]),
     ]
+
+
+def unswept(records: Sequence[str]) -> list[str]:
+    """Return a line for each record of another run: it runs, or nothing has removed its resources yet."""
+    runs = sorted(record.rpartition("/")[0].rpartition("/")[2] for record in records)
+    return [f"not swept, so its instance may still run: add -e prove_on_aws_sweep={run}" for run in runs]
 
 
 def refusal(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:

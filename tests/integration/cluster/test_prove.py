@@ -263,29 +263,77 @@ def test_failed_termination_names_running_instance(aws_account, prove, sweep, fo
     assert there(aws_account) == foreign
 
 
-# The operations at which the controller is killed, in the order of a run.
-DEATHS = (
+# The operations at which the controller is killed, in the order of a run: before each, and after it.
+OPERATIONS = (
     "ec2:ImportKeyPair", "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
     STEP, "ec2:StopInstances", "ec2:StartInstances", "ec2:TerminateInstances", "ec2:DeleteKeyPair",
     "ec2:DeleteSecurityGroup",
 )  # fmt: skip
-MEANWHILE = ("ec2:StopInstances", "ec2:StartInstances", "ec2:TerminateInstances")
-QUICK = (STEP,)
+LAUNCHED = "after ec2:RunInstances"
+DEATHS = [f"{moment}{operation}" for operation in OPERATIONS for moment in ("", "after ")]
+QUICK = (LAUNCHED,)
 
 
-@pytest.mark.parametrize(
-    "operation", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in DEATHS]
-)
-def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, foreign, operation):
-    aws_account.kill_at(f"controller {operation}")
+def die(aws_account, prove, death):
+    """Run the playbook, whose controller is killed there."""
+    aws_account.kill_at(f"controller {death}")
     assert prove().status == -9
     aws_account.kill_at("")
+
+
+def age_record(tmp_path):
+    """Set the request of the launch to some minutes ago; before, a sweep waits for the instance to be listed."""
+    path = tmp_path / "runs" / RUN / "launched.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**found, "requested": found["requested"] - 301}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("death", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in DEATHS])
+def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, foreign, tmp_path, death):
+    die(aws_account, prove, death)
+    operation = death.removeprefix("after ")
+    done = OPERATIONS[: OPERATIONS.index(operation) + (death != operation)]
     left = there(aws_account)
-    assert (left == foreign) is (operation == "ec2:ImportKeyPair")
-    assert (left["instances"] > foreign["instances"]) is (operation in (STEP, *MEANWHILE))
+    assert (left == foreign) is (done in ((), OPERATIONS))
+    is_there = "ec2:RunInstances" in done and "ec2:TerminateInstances" not in done
+    assert len(left["instances"] - foreign["instances"]) == is_there
+    if death == "ec2:RunInstances":
+        age_record(tmp_path)
     swept = sweep()
     assert swept.status == 0, swept.output
     assert f"nothing of {RUN} is left; other runs that have something: prove-other" in swept.output
+    assert there(aws_account) == foreign
+    assert not (tmp_path / "runs" / RUN / "launched.json").exists()
+
+
+@pytest.mark.slow
+def test_new_run_is_rejected_until_the_sweep(aws_account, prove, sweep, foreign):
+    die(aws_account, prove, LAUNCHED)
+    left = there(aws_account)
+    again = prove()
+    assert again.status == 2 and f"{RUN} has the record of an earlier run" in again.output, again.output
+    other = prove(run="prove-next", confirm=None)
+    assert f"not swept, so its instance may still run: add -e prove_on_aws_sweep={RUN}" in other.output, other.output
+    listed = sweep("list")
+    assert f"/{RUN}/launched.json" in listed.output, listed.output
+    assert there(aws_account) == left
+    assert sweep().status == 0
+    assert there(aws_account) == foreign
+    assert prove().status == 0
+    assert there(aws_account) == foreign
+
+
+@pytest.mark.slow
+def test_sweep_names_instance_whose_tags_were_removed(aws_account, prove, sweep, foreign):
+    die(aws_account, prove, LAUNCHED)
+    ec2 = aws_account.client("ec2", REGION)
+    (instance,) = there(aws_account)["instances"] - foreign["instances"]
+    ec2.delete_tags(Resources=[instance], Tags=[{"Key": plan.RUN_TAG}])
+    lost = sweep()
+    assert lost.status == 2 and f"kept {instance}, which {RUN} launched, since the tags" in lost.output, lost.output
+    assert instance in there(aws_account)["instances"]
+    ec2.terminate_instances(InstanceIds=[instance])
+    assert sweep().status == 0
     assert there(aws_account) == foreign
 
 
@@ -342,11 +390,10 @@ def test_sweep_without_record_ends_the_given_instance(aws_account, sweep, foreig
 
 
 @pytest.mark.slow
-def test_run_keeps_a_copy_of_its_instance(aws_account, prove, sweep, foreign):
+@pytest.mark.parametrize("death", [LAUNCHED, STEP])
+def test_run_keeps_a_copy_of_its_instance(aws_account, prove, sweep, foreign, death):
     """The controller dies, and a copy is launched before the sweep."""
-    aws_account.kill_at(f"controller {STEP}")
-    assert prove().status == -9
-    aws_account.kill_at("")
+    die(aws_account, prove, death)
     ec2 = aws_account.client("ec2", REGION)
     (copy,) = launch_tagged(ec2, 1)
     swept = sweep()

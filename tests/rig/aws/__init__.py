@@ -4,7 +4,8 @@
 """A moto server on the loopback interface, with a record of the operations that its clients request.
 
 Differences from moto: file systems of FSx have identifiers of AWS's length, are available at once, and those of type
-Lustre have a mount name. Bucket policies are stored and not enforced, as moto would ignore their conditions.
+Lustre have a mount name. Bucket policies are stored and not enforced, as moto would ignore their conditions. EC2
+launches once for a client token, finds instances by it, and takes what a launch omits of a disk from the image.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ class Aws:
     def kill_at(self, operation: str) -> None:
         """Kill each process with the server's environment when it requests ``operation``; "" ends that.
 
-        With the prefix ``controller ``, all programs between the tests and that process are killed, too.
+        With the prefix ``controller ``, all programs between the tests and that process are killed, too; with
+        ``controller after ``, once the server has done the operation, before its answer is read. ``change 3`` means
+        the third operation that changes something since the last ``forget``.
         """
         self._kill.write_text(operation, encoding="utf-8")
 

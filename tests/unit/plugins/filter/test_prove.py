@@ -23,6 +23,13 @@ def test_deadline_is_same_in_every_zone(monkeypatch, zone):
     assert "OnCalendar=2026-01-01 02:00:00 UTC" in text
 
 
+def test_request_of_now_is_unsettled(monkeypatch):
+    monkeypatch.setattr(prove.time, "time", lambda: 1767225600.9)
+    for requested, is_unsettled in ((1767225600, True), (1767225300, False)):
+        found = prove.prove_removals({}, "prove-1", launched={"id": "0123", "requested": requested})
+        assert (found["is_unsettled"], found["problem"]) == (is_unsettled, "")
+
+
 def test_each_filter_is_registered():
     names = {"prove_inventory", "prove_plan", "prove_removals", "prove_user_data"}
     assert set(prove.FilterModule().filters()) == names

@@ -33,6 +33,8 @@ LOOK = {
     ],
     "price": {"dollars": 0.096, "reason": ""},
     "taken": [],
+    "recorded": False,
+    "records": [],
 }
 
 
@@ -43,6 +45,16 @@ def test_whole_plan_has_no_problem():
     assert found["tags"] == {"mlcluster:made-by": "prove_on_aws", "mlcluster:prove": "prove-1", "Name": "prove-1"}
     assert "0.10 dollars an hour on demand, 0.19 for all of its 120 minutes" in found["lines"][1]
     assert "-e prove_on_aws_sweep=prove-1" in found["lines"][-1]
+
+
+def test_runs_that_were_not_swept_are_shown():
+    found = plan.plan(
+        SETTINGS, {**LOOK, "records": ["/tmp/runs/prove-3/launched.json", "/tmp/runs/prove-2/launched.json"]}
+    )
+    assert found["lines"][-2:] == [
+        "not swept, so its instance may still run: add -e prove_on_aws_sweep=prove-2",
+        "not swept, so its instance may still run: add -e prove_on_aws_sweep=prove-3",
+    ]
 
 
 def test_without_look_only_settings_are_judged():
@@ -89,6 +101,10 @@ def test_numeric_strings_are_numbers():
         ({"images": [{**IMAGE, "architecture": "arm64"}]}, "is for arm64, and c5d.large supports x86_64"),
         ({"subnets": []}, "us-east-1 has no default subnet"),
         ({"offered": {}}, "no subnet is in a zone that offers c5d.large (their zones: us-east-1a, us-east-1b)"),
+        (
+            {"recorded": True},
+            "/tmp/runs/prove-1 has the record of an earlier run, whose instance may still run; remove",
+        ),
         ({"taken": [{"key_name": "prove-1"}]}, "has a key pair or a security group with the name prove-1"),
         ({"price": {"dollars": None, "reason": "AccessDenied"}}, "price of c5d.large is unknown (AccessDenied)"),
         ({"images": [{**IMAGE, "usage_operation": "RunInstances:0010"}]}, "the image has a price of its own"),

@@ -56,10 +56,77 @@ def test_key_or_group_of_another_name_is_kept(kind, key):
     assert (answer[kind], len(answer["kept"])) == ([], 1)
 
 
+RECORD = {"region": "us-east-1", "run": "prove-1", "id": "0123"}
+WITH_ID = {**OURS, plan.ID_TAG: "0123"}
+
+
 def test_key_and_group_are_removed_without_an_instance():
     """Of a run that ended before it launched one."""
-    everything = {**found(OURS, "terminated"), "volumes": []}
-    assert names(removals.removals(everything, "prove-1")) == ["prove-1", "sg-1"]
+    everything = {**found(WITH_ID, "terminated"), "volumes": []}
+    assert names(removals.removals(everything, "prove-1", launched=RECORD)) == ["prove-1", "sg-1"]
+    # Without the record, they may be of another run of that name.
+    assert removals.removals(everything, "prove-1")["kept"] == ["prove-1", "sg-1"]
+
+
+@pytest.mark.parametrize("tags", [OURS, {**OURS, plan.ID_TAG: "4567"}])
+def test_key_and_group_without_the_recorded_id_are_kept(tags):
+    everything = {**found(tags, "terminated"), "volumes": []}
+    answer = removals.removals(everything, "prove-1", launched=RECORD)
+    assert (names(answer), answer["kept"]) == ([], ["prove-1", "sg-1"])
+
+
+@pytest.mark.parametrize(("token", "removed"), [("0123", ["i-1"]), ("4567", []), ("", []), (None, [])])
+def test_instance_is_found_by_the_recorded_token(token, removed):
+    everything = {"instances": [{**found(WITH_ID)["instances"][0], "client_token": token}]}
+    answer = removals.removals(everything, "prove-1", launched=RECORD)
+    assert (answer["instances"], answer["kept"]) == (removed, [] if removed else ["i-1"])
+
+
+@pytest.mark.parametrize("record", [None, {}, {**RECORD, "id": ""}, {**RECORD, "id": None}])
+def test_empty_token_is_no_proof(record):
+    everything = {"instances": [{**found(OURS)["instances"][0], "client_token": ""}]}
+    assert removals.removals(everything, "prove-1", launched=record)["instances"] == []
+
+
+def test_volume_of_the_terminated_instance_is_removed():
+    """The controller died before it had the ids of the volumes."""
+    disks = [{"ebs": {"volume_id": "vol-1"}}, {"ebs": None}, {}]
+    before = {**found(WITH_ID)["instances"][0], "client_token": "0123", "block_device_mappings": disks}
+    everything = {**found(WITH_ID, "terminated"), "before": [before]}
+    assert names(removals.removals(everything, "prove-1", launched=RECORD)) == ["vol-1", "prove-1", "sg-1"]
+    # Of an instance with another token it may be a copy.
+    everything["before"] = [{**before, "client_token": "4567"}]
+    assert names(removals.removals(everything, "prove-1", launched=RECORD)) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "lost"),
+    [
+        ({"client_token": "0123", "tags": {}}, ["i-1"]),
+        ({"client_token": "0123", "tags": {plan.RUN_TAG: "prove-1"}}, ["i-1"]),
+        ({"client_token": "0123", "tags": OURS}, []),
+        ({"client_token": "4567", "tags": {}}, []),
+        ({"client_token": "0123", "tags": {}, "state": {"name": "terminated"}}, []),
+    ],
+)
+def test_launched_instance_without_tags_is_lost(entry, lost):
+    answer = removals.removals({"launched": [{"instance_id": "i-1", **entry}]}, "prove-1", launched=RECORD)
+    assert (answer["lost"], answer["instances"]) == (lost, [])
+
+
+@pytest.mark.parametrize(
+    ("more", "now", "is_unsettled"),
+    [
+        ({}, 100, False),
+        ({"requested": 100}, 399, True),
+        ({"requested": 100}, 400, False),
+        ({"requested": 100, "refused": "VcpuLimitExceeded"}, 101, False),
+        ({"requested": 100, "instances": ["i-1"]}, 101, False),
+        ({"requested": "100"}, 101, False),
+    ],
+)
+def test_launch_without_an_answer_is_unsettled_for_minutes(more, now, is_unsettled):
+    assert removals.is_unsettled({**RECORD, **more}, now) is is_unsettled
 
 
 @pytest.mark.parametrize(
