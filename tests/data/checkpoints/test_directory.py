@@ -369,6 +369,65 @@ def test_checkpoint_is_read_once_unless_it_changes(place, tmp_path, monkeypatch)
     assert [proofs.known(2), proofs.good(2)] == [None, False]
 
 
+def test_change_within_one_tick_of_the_clock_is_noticed(store, monkeypatch):
+    """The change keeps the size. Kernels before 6.13 give a file the time of their last tick, of 4 ms."""
+    exact, tick = durable.Signature.of, 4_000_000
+
+    def ticks(state):
+        found = exact(state)
+        times = (found.modified // tick * tick, found.changed // tick * tick)
+        return durable.Signature(found.inode, found.size, *times)
+
+    monkeypatch.setattr(durable.Signature, "of", ticks)
+    publish(store, 1)
+    path = next((store.path / checkpoint_store.step_name(1)).glob("*.distcp"))
+    contents = path.read_bytes(), b"x" * path.stat().st_size
+    for _try in range(30):
+        proofs = checkpoint_store.Proofs(store)
+        with open(path, "r+b", buffering=0) as file:
+            file.write(contents[0])
+            before = proofs.look(1)
+            file.seek(0)
+            file.write(contents[1])
+            proofs.add(1, before, [])
+        assert proofs.known(1) is None
+
+
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ([], 0.0),
+        ([100 * SECOND + 1], 0.02),
+        ([100 * SECOND, 99 * SECOND + 1], 0.02),
+        ([100 * SECOND, 90 * SECOND], 2.0),
+        # The clock of the server is ahead, or behind.
+        ([200 * SECOND], 2.0),
+        ([40 * SECOND], 2.0),
+        ([40 * SECOND - 1], 0.0),
+        ([30 * SECOND, 100 * SECOND], 2.0),
+    ],
+)
+def test_times_of_whole_seconds_wait_longer(changed, expected):
+    signature = {str(at): durable.Signature(1, 1, 1, time) for at, time in enumerate(changed)}
+    assert checkpoint_store.tick_of(signature, 100 * SECOND) == expected
+    assert checkpoint_store.tick_of({"a": ("size", "entity tag")}, 100 * SECOND) == 0
+    assert checkpoint_store.tick_of(None, 100 * SECOND) == 0
+
+
+def test_checkpoint_that_changes_during_the_wait_is_not_known(store, monkeypatch):
+    publish(store, 1)
+    path = store.path / checkpoint_store.step_name(1) / "complete"
+    waited = []
+    monkeypatch.setattr(checkpoint_store.time, "sleep", lambda wait: (waited.append(wait), os.truncate(path, 9)))
+    proofs = checkpoint_store.Proofs(store)
+    assert proofs.look(1) is None and waited == [checkpoint_store.FINE_SECONDS]
+    proofs.add(1, None, [])
+    assert proofs.known(1) is None
+
+
 def test_nothing_is_read_without_removable_checkpoint(store, monkeypatch):
     for step in (1, 2):
         publish(store, step)

@@ -45,6 +45,8 @@ REMOVING = ".removing-"
 # Temporary files of `latest` and of the locks.
 _ASIDE = tuple(f".{name}." for name in (LATEST, LOCK, JOB_NAME))
 _LOCK_ASIDE = re.compile(rf"(?:{re.escape(LOCK)}|{re.escape(JOB_NAME)})\.(?:stale-)?[0-9a-f]{{16}}")
+# Resolution of the times of files. The clocks of nodes and servers may differ, so all that is younger waits for it.
+FINE_SECONDS, COARSE_SECONDS, RECENT_SECONDS = 0.02, 2.0, 60.0
 _NAMING = re.compile(rb"step-\d{8,}\n?")
 _STEP = re.compile(r"step-(\d{8,})")
 # `mlcluster checkpoints` uses the name without the hexadecimal digits.
@@ -388,6 +390,18 @@ def _incoming(step: int, token: str) -> str:
     return f"{INCOMING}{step_name(step)}-{token}"
 
 
+def tick_of(signature: object, now: int) -> float:
+    """Return the seconds in which a file of a signature may change again with the same times; 0 if that is over.
+
+    Local file systems take the time of the kernel's last tick. Lustre has whole seconds.
+    """
+    values = signature.values() if isinstance(signature, dict) else ()
+    changed = [of.changed for of in values if isinstance(of, Signature)]
+    if not changed or now - max(changed) > RECENT_SECONDS * 1e9:
+        return 0.0
+    return FINE_SECONDS if any(time % 10**9 for time in changed) else COARSE_SECONDS
+
+
 class Proofs:
     """The checkpoints of a store that were read completely, with the result of each and whether it still holds."""
 
@@ -398,10 +412,20 @@ class Proofs:
     def known(self, step: int) -> bool | None:
         """Return whether a checkpoint is good; None if it was not read or has changed since. Raises OSError."""
         signature, good = self._found.get(step, (None, False))
-        return good if signature is not None and signature == self.look(step) else None
+        return good if signature is not None and signature == self._signature(step) else None
 
     def look(self, step: int) -> object | None:
-        """Return the current signature of a checkpoint; None without one. Raises OSError."""
+        """Return the current signature of a checkpoint, to be taken before it is read. Raises OSError.
+
+        Any later change gives it another one. None if it has none, or is being changed.
+        """
+        found = self._signature(step)
+        if wait := tick_of(found, time.time_ns()):
+            time.sleep(wait)
+            return found if found == self._signature(step) else None
+        return found
+
+    def _signature(self, step: int) -> object | None:
         try:
             return self.store.signature(step)
         except FileNotFoundError:
