@@ -42,25 +42,24 @@ def rendered(inventory, host, text):
     return Templar(loader=DataLoader(), variables=inventory.vars(host)).template(templating.trusted(text))
 
 
-@pytest.mark.parametrize("tag", sorted(set(NASTY) - {"List"}))
-def test_no_later_template_evaluates_tag(play, manage, tag):
+def test_no_later_template_evaluates_tag(play, manage):
     play(Region(EAST, (Fleet(tags=NASTY),)))
-    inventory = manage(f"""
-plugin: mlcluster.aws.ec2_nodes
-regions: {EAST}
-strict: true
-compose:
-  copied: ec2_tags['{tag}']
-  upper: "ec2_tags['{tag}'] | upper"
-  joined: "['<', ec2_tags['{tag}']] | join"
-  picked: "{{'a': ec2_tags['{tag}']}}"
-""")
+    tags = sorted(set(NASTY) - {"List"})
+    composed = {}
+    for tag in tags:
+        composed[f"copied_{tag}"] = f"ec2_tags['{tag}']"
+        composed[f"upper_{tag}"] = f"ec2_tags['{tag}'] | upper"
+        composed[f"joined_{tag}"] = f"['<', ec2_tags['{tag}']] | join"
+        composed[f"picked_{tag}"] = f"{{'a': ec2_tags['{tag}']}}"
+    options = {"plugin": "mlcluster.aws.ec2_nodes", "regions": EAST, "strict": True, "compose": composed}
+    inventory = manage(json.dumps(options))
     (host,) = inventory.hosts
-    assert rendered(inventory, host, f"{{{{ ec2_tags['{tag}'] }}}}") == NASTY[tag]
-    assert rendered(inventory, host, "{{ copied }}") == NASTY[tag]
-    assert rendered(inventory, host, "{{ upper }}") == NASTY[tag].upper()
-    assert rendered(inventory, host, "{{ joined }}") == f"<{NASTY[tag]}"
-    assert rendered(inventory, host, "{{ picked.a }}") == NASTY[tag]
+    for tag in tags:
+        assert rendered(inventory, host, f"{{{{ ec2_tags['{tag}'] }}}}") == NASTY[tag]
+        assert rendered(inventory, host, f"{{{{ copied_{tag} }}}}") == NASTY[tag]
+        assert rendered(inventory, host, f"{{{{ upper_{tag} }}}}") == NASTY[tag].upper()
+        assert rendered(inventory, host, f"{{{{ joined_{tag} }}}}") == f"<{NASTY[tag]}"
+        assert rendered(inventory, host, f"{{{{ picked_{tag}.a }}}}") == NASTY[tag]
 
 
 @pytest.mark.parametrize("tag", ["Template", "Lookup"])
@@ -125,8 +124,7 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
-def test_shortcut_has_same_result_as_ansible_core(play, load, monkeypatch, name):
+def test_shortcut_has_same_result_as_ansible_core(play, load, monkeypatch):
     fleets = (
         Fleet(name="a", queue="q", cluster="c"),
         Fleet(name="b", queue="r", cluster="c", efa=4, interfaces=5),
@@ -137,14 +135,17 @@ def test_shortcut_has_same_result_as_ansible_core(play, load, monkeypatch, name)
         "regions": EAST,
         "use_extra_vars": True,
         "extra_vars": {"someone": "me"},
-        "compose": {"made": EXPRESSIONS[name]},
-        "groups": {"chosen": f"({EXPRESSIONS[name]}) is truthy"},
-        "keyed_groups": [{"key": f"({EXPRESSIONS[name]}) | string", "prefix": "k"}],
+        "compose": {f"made_{name}": text for name, text in EXPRESSIONS.items()},
+        "groups": {f"chosen_{name}": f"({text}) is truthy" for name, text in EXPRESSIONS.items()},
+        "keyed_groups": [{"key": f"({text}) | string", "prefix": f"k_{name}"} for name, text in EXPRESSIONS.items()],
     }
     fast = load(**options)
     monkeypatch.setattr(type(inventory_loader.get("mlcluster.aws.ec2_nodes")), "_result_key", lambda *_: None)
     slow = load(**options)
     assert fast.groups == slow.groups
+    assert {name.partition("_")[2] for host in slow.hosts for name in slow.vars(host) if name.startswith("made_")} == (
+        EXPRESSIONS.keys() - {"absent", "name", "undefined"}
+    )
     for host in slow.hosts:
         assert json.dumps(fast.vars(host), sort_keys=True) == json.dumps(slow.vars(host), sort_keys=True)
 
