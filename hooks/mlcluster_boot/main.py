@@ -16,7 +16,6 @@ import faulthandler
 import functools
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -30,6 +29,7 @@ if COLLECTIONS.is_dir():
     # In a bundle; in a checkout the collection is on the path already.
     sys.path.insert(0, str(COLLECTIONS))
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import discard_directory
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package_locks import held_lock
 
@@ -164,7 +164,7 @@ def wait_for_node(report: Report, host: Host) -> None:
         _note(report, step())
     for private in options.path(REPORTS).glob("*/runner-*"):
         # Files of a killed run: its variables and environment, credentials included.
-        shutil.rmtree(private, ignore_errors=True)
+        discard_directory(private)
     problem = repair_dpkg(options.root, host, bound(options.wait_seconds))
     if problem:
         report.warn(problem)

@@ -29,7 +29,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import open_new, replace_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import (
+    discard_directory,
+    open_new,
+    replace_file,
+)
 
 from .events import COUNTS, from_runner
 from .stop import MARKER, Stop, end_workers
@@ -148,7 +152,7 @@ class Run:
             entry for entry in report_dir.iterdir() if RUN_NAME.fullmatch(entry.name) and entry != self.directory
         )
         for entry in others[: max(len(others) - max(keep, 1) + 1, 0)]:
-            shutil.rmtree(entry, ignore_errors=True)
+            discard_directory(entry)
 
     def save(self) -> None:
         """Write the status file; a full disk is reported once and does not end the run."""
@@ -313,7 +317,7 @@ def run_playbook(
         raise
     finally:
         # It holds the environment of the run, credentials included.
-        shutil.rmtree(private, ignore_errors=True)
+        discard_directory(private)
         stop.set()
         ticker.join()
         run.display.end()

@@ -37,6 +37,7 @@ FOREIGN = {
 }
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME)\b|^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
 # Parentheses inside the filter's argument may nest once; what follows decides whether the order can be seen.
+TREE_REMOVERS = ("plugins/module_utils/", "plugins/modules/", "hooks/", "roles/")
 SET_FILTER = re.compile(
     r"\|\s*(difference|intersect|union|symmetric_difference)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
     r"(?!\s*\|\s*(?:sort|length|count)\b)"
@@ -94,6 +95,15 @@ def unordered(path: str, text: str) -> Iterator[str]:
                 f"{path}:{line}: {found.group(1)} loses the order: "
                 "use select('in', ...) or reject('in', ...), or end with | sort or | length"
             )
+
+
+def tree_removers(path: str, text: str) -> Iterator[str]:
+    """Yield uses of shutil.rmtree in code for nodes: it enters a file system that is mounted inside, and empties it."""
+    # The source of this child is run without the collection; its directory is its own, in that for temporary files.
+    if path.endswith(".py") and path.startswith(TREE_REMOVERS) and not path.endswith("/gds/probe_child.py"):
+        for found in re.finditer(r"\brmtree\((?!\))|\bimport .*\brmtree\b", text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{path}:{line}: rmtree enters mounted file systems: use system/files.py or files/durable.py"
 
 
 def accepts_line_feed(pattern: str) -> bool:
@@ -288,6 +298,7 @@ RULES: tuple[Rule, ...] = (
     licence,
     target_syntax,
     unordered,
+    tree_removers,
     line_feed_patterns,
     layers,
     writers,

@@ -70,6 +70,18 @@ def test_set_filter_with_visible_order_is_found(expression):
 
 
 @pytest.mark.parametrize(
+    "line", ["shutil.rmtree(path)", "shutil.rmtree(\n    path,\n)", "from shutil import copy, rmtree"]
+)
+def test_removal_that_enters_mounts_is_found(line):
+    for path in ("plugins/module_utils/_node/a.py", "hooks/mlcluster_boot/a.py", "roles/a/files/a.py"):
+        (problem,) = rules.tree_removers(path, f"import shutil\n{line}\n")
+        assert problem.startswith(f"{path}:2: rmtree enters mounted file systems: use system/files.py")
+    for path in ("plugins/module_utils/_node/gds/probe_child.py", "tests/data/a.py", "roles/a/files/a.md"):
+        assert not list(rules.tree_removers(path, line))
+    assert not list(rules.tree_removers("hooks/a.py", '"""Unlike shutil.rmtree() it never enters."""'))
+
+
+@pytest.mark.parametrize(
     "expression", ["a | difference(b) | sort", "a | intersect(b | list)\n | length > 0", "a | reject('in', b)"]
 )
 def test_set_filter_without_visible_order_passes(expression):

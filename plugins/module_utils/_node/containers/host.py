@@ -13,6 +13,7 @@ import stat
 import tempfile
 import typing as t
 
+from ..system import files
 from ..system.host import Host, NodeError, make_directories
 
 # A SPANK plugin has a few hundred KiB; a larger file is not a plugin and is not read into memory.
@@ -113,7 +114,7 @@ class EnrootHost(Host):
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            files.discard_directory(path)
 
     def remove_own_tree(self, path: str, only: str) -> None:
         """Remove a directory that ``private_directory`` made for this user and a killed process left with a file.

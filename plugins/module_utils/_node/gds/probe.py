@@ -18,7 +18,6 @@ import inspect
 import json
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,7 @@ import tempfile
 import time
 import typing as t
 
-from ..system.files import open_new, write_new
+from ..system.files import discard_directory, open_new, write_new
 from ..system.versions import version_key
 from . import probe_child as gds_child
 from .parse import error_text, parse_table
@@ -160,7 +159,7 @@ def ask(
         what = exc.filename or "a process"
         return _outcome("unusable", "start", reason=f"the probe could not be set up: {what}: {exc.strerror}")
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        discard_directory(private)
 
 
 def remove_bounded(path: str) -> None:

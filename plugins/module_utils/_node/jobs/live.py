@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
 import typing as t
 
+from ..system import files
 from ..system.host import CommandError, Host
 from .results import Results
 from .spec import Spec
@@ -222,9 +222,9 @@ class LiveWork(Work):
             self.terminate()
             # A step that ignores the signal is killed together with this process, so its files are removed before its
             # end; later files are removed after that.
-            shutil.rmtree(path, ignore_errors=True)
+            files.discard_directory(path)
             self.wait_for_the_end()
-            shutil.rmtree(path, ignore_errors=True)
+            files.discard_directory(path)
 
     def terminate(self, but: Child | None = None) -> None:
         """Send TERM to every running step except one."""

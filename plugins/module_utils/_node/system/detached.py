@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -148,4 +147,4 @@ def is_ours(directory: str) -> bool:
 def forget(directory: str) -> None:
     """Remove the directory of a command that is over."""
     if is_ours(directory):
-        shutil.rmtree(directory, ignore_errors=True)
+        files.discard_directory(directory)

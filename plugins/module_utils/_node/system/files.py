@@ -228,6 +228,37 @@ def remove_directory(path: AnyPath) -> None:
         os.close(handle)
 
 
+def discard_directory(path: AnyPath) -> None:
+    """Remove a directory with its content as far as possible, and report no error.
+
+    Unlike shutil.rmtree() it never enters a file system that is mounted inside, a bind mount included.
+    """
+    folder, name = os.path.split(os.fspath(path))
+    with contextlib.suppress(OSError):
+        handle = open_directory(folder or ".")
+        try:
+            _discard(handle, name, DEEPEST)
+        finally:
+            os.close(handle)
+
+
+def _discard(directory: int, name: str, deepest: int) -> None:
+    with contextlib.suppress(OSError):
+        if not deepest or _is_gone(directory, name):
+            return
+        handle = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        try:
+            for entry in os.listdir(handle):
+                with contextlib.suppress(OSError):
+                    if stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode):
+                        _discard(handle, entry, deepest - 1)
+                    else:
+                        os.unlink(entry, dir_fd=handle)
+        finally:
+            os.close(handle)
+        os.rmdir(name, dir_fd=directory)
+
+
 def sync_directory(path: AnyPath) -> None:
     """Sync a directory, so that created, renamed or removed entries survive a power cut."""
     handle = open_directory(path)

@@ -136,7 +136,7 @@ class Checkpointer:
     def _forget_earlier_runs(self) -> None:
         for path in self.local.iterdir():
             if path.name.startswith((SAVING, LOADING)) and not path.name.endswith(self.token):
-                shutil.rmtree(path, ignore_errors=True)
+                durable.discard_tree(path)
 
     # Saving
 
@@ -211,7 +211,7 @@ class Checkpointer:
             self._together(lambda: publish(merged) if self.rank == 0 else None, self._draining)
         except FAILURES as exc:  # any error is reported to the training, which can continue
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
-        shutil.rmtree(target, ignore_errors=True)
+        durable.discard_tree(target)
         self._remove_outdated(step, bool(error))
         self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
 
@@ -294,7 +294,7 @@ class Checkpointer:
                 problems = self._problems(step, place)
             except CheckpointError as exc:
                 if not self.store.in_place:
-                    shutil.rmtree(place, ignore_errors=True)
+                    durable.discard_tree(place)
                 raise CheckpointError(
                     f"the checkpoint of step {step} cannot be read now, so none is loaded or set aside "
                     f"({exc}): fix that and start again, or move it away to resume from the one before"
@@ -362,7 +362,7 @@ class Checkpointer:
     def _after_reading(self, place: Path) -> None:
         if not self.store.in_place:
             dist.barrier(group=self._saving)
-            shutil.rmtree(place, ignore_errors=True)
+            durable.discard_tree(place)
 
     # All ranks together
 

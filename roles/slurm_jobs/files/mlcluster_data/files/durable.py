@@ -482,6 +482,12 @@ def remove_tree(path: Path) -> None:
         parent.remove_tree(path.name)
 
 
+def discard_tree(path: Path) -> None:
+    """Remove a directory as remove_tree() does, and report no error: the rest stays, and a mounted file system, too."""
+    with contextlib.suppress(OSError):
+        remove_tree(path)
+
+
 def reason(error: BaseException) -> str:
     """Return an error in a few words, with its path and advice."""
     if isinstance(error, OSError) and error.strerror:

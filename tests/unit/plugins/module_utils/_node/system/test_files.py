@@ -358,6 +358,39 @@ def test_removed_tree_keeps_what_is_mounted_in_it(tmp_path, mounted):
     assert os.listdir(tmp_path) == ["theirs"]
 
 
+@pytest.mark.parametrize("mounted", ["tree", "tree/deep", "tree/deep/inner"])
+def test_discarded_tree_keeps_what_is_mounted_in_it(tmp_path, mounted):
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / mounted).mkdir(parents=True, exist_ok=True)
+    for name in ("a", "z", "deep/a", "deep/z"):
+        (tmp_path / "tree" / name).write_bytes(b"")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").write_bytes(b"precious")
+    subprocess.run(["mount", "--bind", tmp_path / "theirs", tmp_path / mounted], check=True)
+    try:
+        files.discard_directory(tmp_path / "tree")
+        assert (tmp_path / "theirs" / "file").read_bytes() == b"precious"
+        left = {path.name for path in (tmp_path / "tree").rglob("*") if path.is_file() and path.name != "file"}
+        assert not left or mounted == "tree"
+    finally:
+        subprocess.run(["umount", tmp_path / mounted], check=True)
+    files.discard_directory(tmp_path / "tree")
+    assert os.listdir(tmp_path) == ["theirs"]
+
+
+def test_discard_follows_no_link_and_reports_nothing(tmp_path, monkeypatch):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_bytes(b"")
+    (tmp_path / "link").symlink_to("kept")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "kept")
+    for name in ("link", "absent", "kept/file", "absent/tree", ""):
+        files.discard_directory(tmp_path / name if name else "")
+    monkeypatch.chdir(tmp_path)
+    files.discard_directory("tree")
+    assert sorted(os.listdir(tmp_path)) == ["kept", "link"] and os.listdir(tmp_path / "kept") == ["file"]
+
+
 @pytest.mark.parametrize(("depth", "removed"), [(200, True), (201, False)])
 def test_tree_of_two_hundred_directories_is_removed(tmp_path, depth, removed):
     os.makedirs(tmp_path.joinpath(*["d"] * depth))
