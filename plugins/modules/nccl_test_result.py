@@ -125,7 +125,7 @@ lines:
   returned: always
   type: list
   elements: str
-  sample: ["FAIL nccl.fabric: asked for 16 ranks, and 8 took part"]
+  sample: ["FAIL nccl.fabric: 16 ranks were requested, and 8 took part"]
 problems:
   description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always

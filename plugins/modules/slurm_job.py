@@ -169,7 +169,7 @@ problems:
   returned: when something is
   type: list
   elements: str
-  sample: ["100 nodes were asked for and partition main gives at most 80: ask for fewer"]
+  sample: ["100 nodes were requested and partition main gives at most 80: request fewer"]
 forecast:
   description: Output of C(sbatch --test-only).
   returned: in check mode, for a submission

@@ -288,7 +288,7 @@ class Aws:
             answer = client.describe_regions()
         except self.errors as exc:
             raise AccessError(
-                f"regions: all was asked for, and DescribeRegions failed: {reason(exc)}; name the regions instead"
+                f"regions: all was requested, and DescribeRegions failed: {reason(exc)}; name the regions instead"
             ) from exc
         return sorted(check_region(region["RegionName"]) for region in answer["Regions"])
 

@@ -56,7 +56,7 @@ def check_policy(policy: str, operations: set[str], unasked: tuple[str, ...] = (
     # All credentials may call it (AWS STS, GetCallerIdentity: no permissions are required).
     needed = {permission(operation) for operation in operations} - {"sts:GetCallerIdentity"}
     granted = allowed(policy)
-    assert sorted(needed - granted) == [], f"docs/iam/{policy}.json lacks what was asked for"
+    assert sorted(needed - granted) == [], f"docs/iam/{policy}.json lacks what was requested"
     assert sorted(granted - needed) == sorted(unasked), f"docs/iam/{policy}.json allows what was never asked for"
 
 

@@ -31,7 +31,7 @@ JOBS = [
     {"name": "single", "kind": "nccl", "layout": "single", "collectives": ["all_reduce"], "largest": "1K", "factor": 4},
 ]
 FORGED = result.passed("smoke.placement", 1)
-THEN = "resume those that do not, or ask for others or fewer."
+THEN = "resume those that do not, or request other or fewer nodes."
 
 
 class Play:
@@ -236,7 +236,7 @@ def away(slurm):
 
 
 def too_few(word, among):
-    return f"smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): {THEN}"
+    return f"smoke: 2 nodes were requested and only 1 of {among} takes jobs (n2 is {word}): {THEN}"
 
 
 def test_nodes_without_jobs_are_reported_not_waited_for(play, away):

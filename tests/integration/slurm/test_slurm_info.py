@@ -66,7 +66,7 @@ def test_stopped_controller_is_reported(kind, request, run_module):
         cluster.start("slurmctld")
     assert (found.get("failed", False), found["healthy"], found["nodes"]) == (False, False, [])
     assert [entry["up"] for entry in found["controllers"]] == [False]
-    assert found["problems"][0].startswith("asked for the controller and none is up (Slurmctld(primary) at ")
+    assert found["problems"][0].startswith("looked for a running controller and found none (Slurmctld(primary) at ")
 
 
 def test_missing_slurm_is_one_sentence(slurm, run_module):

@@ -160,12 +160,12 @@ def test_all_option_errors_are_reported_at_once(run):
     none = "and 0 nodes of partition main have that many"
     assert [problem.split(":")[0] for problem in result["problems"]] == [
         "the script /no/script does not exist or cannot be read",
-        "3 nodes were asked for and partition main gives at most 2",
-        f"9 GPUs a node were asked for on 3 nodes, {none} (there are nodes with 8)",
-        "a time of 120 was asked for and partition main allows 60 minutes",
+        "3 nodes were requested and partition main gives at most 2",
+        f"9 GPUs a node were requested on 3 nodes, {none} (there are nodes with 8)",
+        "a time of 120 was requested and partition main allows 60 minutes",
         "no node has the feature p9",
         "the directory /no/such for output does not exist, and the job would end without a message",
-        "a container image was asked for and Slurm offers no --container-image here",
+        "a container image was requested and Slurm offers no --container-image here",
         "the container image /no/image.sqsh does not exist",
     ]
     assert (result["failed"], result["changed"]) == (True, False)
@@ -302,8 +302,8 @@ def test_stopped_controller_does_not_count_as_end(run, run_module, slurm, script
     finally:
         slurm.start("slurmctld")
         run(state="cancelled", job_id=number)
-    assert f"asked for job {number} for 1 seconds and the controller did not answer" in result["msg"]
-    assert refused["msg"].startswith("asked for the controller and none is up")
+    assert f"queried job {number} for 1 seconds and the controller did not answer" in result["msg"]
+    assert refused["msg"].startswith("looked for a running controller and found none")
 
 
 @pytest.mark.slow

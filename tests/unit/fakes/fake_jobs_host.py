@@ -38,7 +38,11 @@ CLUSTER: dict[str, t.Any] = {
 }
 NO_SLURM: dict[str, t.Any] = {**EMPTY, "installed": False, "healthy": False, "version": None, "prefix": None,
                               "problems": ["found no Slurm"]}  # fmt: skip
-SILENT: dict[str, t.Any] = {**NO_SLURM, "installed": True, "problems": ["asked for the controller and none is up"]}
+SILENT: dict[str, t.Any] = {
+    **NO_SLURM,
+    "installed": True,
+    "problems": ["looked for a running controller and found none"],
+}
 
 
 class JobsHost(Host):

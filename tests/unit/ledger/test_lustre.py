@@ -12,7 +12,7 @@ from tests.unit.plugins.module_utils._node.lustre.test_verify import good, host
 
 __all__ = ["good", "host"]
 NAME, NONE = "name or place that no verdict compares", "without it nothing is to be compared"
-ASKED, OTHER = "what was asked for", "for the role, and judged by nobody"
+ASKED, OTHER = "what was requested", "for the role, and judged by nobody"
 WORDS = ("N/A", "Unknown Error", "ERR!", "not supported", "NaN")
 NUMBERS = ("zero", "half", "ten times")
 LEDGER = (

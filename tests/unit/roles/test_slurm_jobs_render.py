@@ -167,8 +167,8 @@ def test_impossible_jobs_are_found_before_submission():
     ]
     lines = [problem.split(":")[0] + problem.split(":")[1] for problem in Role(facts=facts, jobs=jobs).problems]
     assert [line[:50] for line in lines] == [
-        "job big 3 nodes were asked for and partition main ",
-        "job big 8 GPUs a node were asked for on 3 nodes, a",
+        "job big 3 nodes were requested and partition main ",
+        "job big 8 GPUs a node were requested on 3 nodes, a",
         "job big account nobody does not exist",
         "job where partition moon does not exist here",
         "job image it runs in a container and srun offers n",

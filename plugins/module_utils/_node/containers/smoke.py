@@ -151,7 +151,7 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
         text = f"the step ran on {other} instead of {second_trial.node}, so nothing proves that it ran in a container"
         return undeterminable(check, text, scope=scope), None
     if not inside.get("root") or inside["root"] == outside.get("root"):
-        text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not active"
+        text = f"a job of {trial.user} that requested a container ran on the host: Pyxis is not active"
         hint = "check 'srun --help | grep container-image' and plugstack.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
     found = f"a container of {trial.user} on {inside.get('node') or 'a node'}, with its own root directory"

@@ -243,7 +243,7 @@ def _wanted(setting: Setting, options: Options, known: t.Mapping[str, t.Any]) ->
             yield entry["name"], entry["value"], f"{entry['why']} ({table.SOURCES[entry['source']]})"
     if known["kind"] == "nvidia":
         if options.debug:
-            yield "NCCL_DEBUG", options.debug, "asked for"
+            yield "NCCL_DEBUG", options.debug, "requested"
         if options.net_plugin:
             yield "NCCL_NET_PLUGIN", options.net_plugin, "the file under which the OFI plugin is installed"
         if options.pin_network and known["efa"] is not False:
@@ -256,7 +256,7 @@ def _wanted(setting: Setting, options: Options, known: t.Mapping[str, t.Any]) ->
     if known["kind"] in ("nvidia", "neuron") and known["efa"] is not False and not options.huge_pages:
         yield "FI_EFA_USE_HUGE_PAGE", "0", f"fork() does not run out of huge pages ({table.SOURCES['ofi']})"
     for name, own in options.extra.items():
-        yield str(name), str(own), "asked for"
+        yield str(name), str(own), "requested"
 
 
 def _notes(setting: Setting) -> list[str]:

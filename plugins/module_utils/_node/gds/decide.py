@@ -172,7 +172,7 @@ def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
 def no_library(facts: dict[str, t.Any]) -> str:
     """Return the reason why there is no libcufile."""
     asked = facts["library"]["asked"]
-    return f"{asked}, the libcufile asked for, does not exist" if asked else "libcufile is not installed"
+    return f"{asked}, the requested libcufile, does not exist" if asked else "libcufile is not installed"
 
 
 def _judge_active(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
@@ -276,7 +276,7 @@ def layout_advice(mount: dict[str, t.Any], machine: str | None, p2pdma: bool) ->
     """
     where = mount["mount_point"] or mount["path"]
     if mount["layout"] == "md" and machine in ("x86_64", None):
-        urge = ", asked for here," if p2pdma else ""
+        urge = ", requested here," if p2pdma else ""
         return (
             f"{where} is md {mount['md_level']}: P2PDMA{urge} does not work over md on x86, so direct I/O needs "
             "nvidia-fs with a patched NVMe driver; nvme_raid0_layout: per_disk gives one filesystem a disk, where "

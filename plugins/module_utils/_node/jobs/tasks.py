@@ -88,7 +88,7 @@ def _hosts(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any
     if len(names) != len(job.nodes):
         return result.failed(
             f"{prefix}.hosts",
-            f"{len(job.nodes)} nodes were asked for, and the tasks ran on {len(names)}: {', '.join(sorted(names))}",
+            f"{len(job.nodes)} nodes were requested, and the tasks ran on {len(names)}: {', '.join(sorted(names))}",
             expected=len(job.nodes),
             found=sorted(names),
             hint="Give each node its own host name",
@@ -99,7 +99,7 @@ def _hosts(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any
 def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]]) -> result.Result:
     wanted = int(job.asked.get("gpus_per_node") or 0)
     if not wanted:
-        return result.not_applicable(f"{prefix}.gpus", "no_gpus", message="the job asked for no GPUs")
+        return result.not_applicable(f"{prefix}.gpus", "no_gpus", message="the job requested no GPUs")
     numbers = {rank: _different(entry.get("gpus")) for rank, entry in by_rank.items()}
     short = {str(entry.get("node")): numbers[rank] for rank, entry in by_rank.items() if numbers[rank] != wanted}
     if short:

@@ -270,7 +270,7 @@ def ior_problem(text: str | None, nodes: int, tasks: int) -> str:
     if rows and all(row == (nodes * tasks, tasks) for row in rows):
         return ""
     found = next((row for row in rows if row != (nodes * tasks, tasks)), ("no", "none"))
-    return f"it had {found[0]} tasks, {found[1]} a node, where {nodes * tasks} were asked for, {tasks} a node"
+    return f"it had {found[0]} tasks, {found[1]} a node, where {nodes * tasks} were requested, {tasks} a node"
 
 
 def mdtest_problem(text: str | None, nodes: int, tasks: int) -> str:
@@ -281,7 +281,7 @@ def mdtest_problem(text: str | None, nodes: int, tasks: int) -> str:
     if not rows:
         return "its output does not give the numbers of its tasks and nodes"
     several = f"it ran {len(rows)} times" if len(rows) > 1 else f"it had {rows[0][0]} tasks on {rows[0][1]} nodes"
-    return f"{several}, where one run with {nodes * tasks} tasks on {nodes} nodes was asked for"
+    return f"{several}, where one run with {nodes * tasks} tasks on {nodes} nodes was requested"
 
 
 def mdtest_figures(text: str | None) -> Figures:
@@ -304,7 +304,7 @@ def _other_run(check: str, problem: str, found: object = None) -> result.Result:
 def judge_ior(figures: Figures, minimum: t.Mapping[str, float], rc: int, problem: str = "") -> list[result.Result]:
     """Return io.ior.write and io.ior.read against the least MiB/s that the site expects (0: unknown).
 
-    ``problem`` is of ``ior_problem``: another run than the one that was asked for proves nothing.
+    ``problem`` is of ``ior_problem``: another run than the one that was requested proves nothing.
     """
     results = []
     for operation in ("write", "read"):

@@ -27,15 +27,15 @@ def participation_error(run: Run, ranks: int | None, nodes: int | None) -> str |
     if len(run.groups) > 1:
         return f"the ranks were split into {len(run.groups)} groups that did not communicate with each other"
     if ranks is not None and len(run.where) != ranks:
-        return f"asked for {ranks} ranks, and {len(run.where)} took part"
+        return f"{ranks} ranks were requested, and {len(run.where)} took part"
     if nodes is not None and len(run.hosts) != nodes:
-        return f"asked for {nodes} nodes, and the ranks were on {len(run.hosts)}"
+        return f"{nodes} nodes were requested, and the ranks were on {len(run.hosts)}"
     logged = run.log.ranks - {len(run.where)}
     if logged:
         return f"the list has {len(run.where)} ranks, and NCCL logged communicators of {min(logged)}"
     # NCCL counts all hosts of one NVLink domain as one node.
     if nodes is not None and run.log.nodes - {nodes} and not run.log.mnnvl:
-        return f"asked for {nodes} nodes, and NCCL logged communicators over {min(run.log.nodes)}"
+        return f"{nodes} nodes were requested, and NCCL logged communicators over {min(run.log.nodes)}"
     return None
 
 
@@ -266,7 +266,7 @@ def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Cou
         return result.undeterminable(
             check,
             "counters_missing",
-            message=f"asked for {nodes} nodes, and counters were given of {len(hosts)}",
+            message=f"{nodes} nodes were requested, and counters were given of {len(hosts)}",
             hint="Use the counters of exactly the nodes of the job",
         )
     counted = _counted(check, hosts, _minimum_bytes(run, nodes), before, after)

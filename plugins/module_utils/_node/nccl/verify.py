@@ -96,7 +96,7 @@ def select(runs: t.Sequence[Run], requested: RequestedRun) -> tuple[Run | None, 
     wanted = [run for run in runs if run.program is None or requested.operation in (None, run.program)]
     if not wanted:
         found = ", ".join(sorted({str(run.program) for run in runs}))
-        return None, f"asked for {requested.operation}, and found only {found}"
+        return None, f"{requested.operation} was requested, and the output has only {found}"
     if len(wanted) > 1:
         return None, f"there are {len(wanted)} outputs in it where one was expected"
     if wanted[0].tangled:

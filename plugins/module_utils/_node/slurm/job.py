@@ -324,7 +324,7 @@ class Follower:
             if self.slurm.host.monotonic() >= deadline:
                 if not self.answered:
                     raise NodeError(
-                        f"asked for job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
+                        f"queried job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
                         "job may continue; start slurmctld, then follow it with job_id"
                     )
                 return False

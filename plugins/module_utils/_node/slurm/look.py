@@ -76,7 +76,7 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     if not facts["healthy"]:
         output = " ".join((ping.stderr or ping.stdout).replace("*", "").split())
         facts["problems"].append(
-            f"asked for the controller and none is up ({output}): start slurmctld, then look at its log"
+            f"looked for a running controller and found none ({output}): start slurmctld, then look at its log"
         )
         return facts
 

@@ -276,7 +276,7 @@ def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
     numbers = [fields(record)["JobId"] for record in records]
     if len(set(numbers)) < len(numbers) or any(len(_AFTER_NAME.findall(record)) != 1 for record in records):
         raise NodeError(
-            f"asked for job {of or numbers[0]} and its name or comment has text such as UserId=, which cannot be "
+            f"queried job {of or numbers[0]} and its name or comment has text such as UserId=, which cannot be "
             "distinguished from Slurm's own output: give the job a plain name and comment"
         )
     return [found for found in map(job, records) if found and of in (None, *_numbers_of(found))]

@@ -127,7 +127,7 @@ def _node_problems(node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> li
         for key, unit in (("gpus", "GPUs"), ("memory_mib", "MiB of memory")):
             if node[key] is not None and model[key] > node[key]:
                 wants = f"model {model['name']} wants {model[key]} {unit} of each node"
-                then = "ask for less" if node[key] else "leave gpus_per_node out"
+                then = "request less" if node[key] else "leave gpus_per_node out"
                 problems.append(f"{wants} and a node has {node[key]}: {then}")
     return problems
 

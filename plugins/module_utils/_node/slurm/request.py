@@ -190,7 +190,7 @@ def _size_problem(
     maximum = max(min(entry["node_count"], entry["max_nodes"] or entry["node_count"]) for entry in chosen)
     if wanted <= maximum:
         return None
-    return f"{wanted} nodes were asked for and partition {_label(chosen)} gives at most {maximum}: ask for fewer"
+    return f"{wanted} nodes were requested and partition {_label(chosen)} gives at most {maximum}: request fewer"
 
 
 def _gpu_problem(
@@ -206,8 +206,8 @@ def _gpu_problem(
         return None
     counts = ", ".join(str(count) for count in sorted({node["gpus"] for node in nodes}))
     return (
-        f"{wanted} GPUs a node were asked for on {node_count(options)} nodes, and {len(enough)} nodes of partition "
-        f"{_label(chosen)} have that many (there are nodes with {counts}): ask for what a node has"
+        f"{wanted} GPUs a node were requested on {node_count(options)} nodes, and {len(enough)} nodes of partition "
+        f"{_label(chosen)} have that many (there are nodes with {counts}): request what a node has"
     )
 
 
@@ -220,8 +220,8 @@ def _time_problem(
         return None
     # With EnforcePartLimits=NO, the default, sbatch accepts such a job and it waits forever.
     return (
-        f"a time of {options['time']} was asked for and partition {_label(chosen)} allows {max(limits) // 60} minutes: "
-        "ask for less"
+        f"a time of {options['time']} was requested and partition {_label(chosen)} allows {max(limits) // 60} minutes: "
+        "request less"
     )
 
 
@@ -267,7 +267,7 @@ def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
     ranges = re.sub(r":\d+", "", (options.get("array") or "").partition("%")[0])
     indices = [int(text) for text in re.findall(r"\d+", ranges)]
     if indices and limit == 0:
-        problems.append("an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs")
+        problems.append("an array was requested and this cluster has none (MaxArraySize=0): submit single jobs")
     elif indices and max(indices) >= limit:
         problems.append(f"the array goes to index {max(indices)} and this cluster allows {limit - 1}: split it")
     dependency = options.get("dependency")
@@ -286,7 +286,7 @@ def license_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str
         if part and name not in has:
             problems.append(f"license {name} does not exist here: choose from {', '.join(sorted(has)) or 'none'}")
         elif part and count > has[name]:
-            problems.append(f"{count} of license {name} were asked for and there are {has[name]}: ask for fewer")
+            problems.append(f"{count} of license {name} were requested and there are {has[name]}: request fewer")
     return problems
 
 
@@ -324,7 +324,7 @@ def file_problems(
     image = options.get("container-image")
     if image and not facts["container_options"]:
         problems.append(
-            "a container image was asked for and Slurm offers no --container-image here: enable Pyxis first"
+            "a container image was requested and Slurm offers no --container-image here: enable Pyxis first"
         )
     if image and image.startswith(("/", ".")) and not exists(posixpath.join(base, image)):
         problems.append(f"the container image {image} does not exist: import it first")

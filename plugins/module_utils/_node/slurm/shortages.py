@@ -64,8 +64,8 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
     takers = f"only {left} of {among} take{'s' if left == 1 else ''}" if left else f"none of {among} takes"
     why = ", ".join(f"{name} is {word}" for name, word in away.items())
     return (
-        f"{wanted} node{'s were' if wanted > 1 else ' was'} asked for and {takers} jobs ({why}): resume those that do "
-        "not, or ask for others or fewer"
+        f"{wanted} node{'s were' if wanted > 1 else ' was'} requested and {takers} jobs ({why}): resume those that do "
+        "not, or request other or fewer nodes"
     )
 
 

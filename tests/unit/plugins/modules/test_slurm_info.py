@@ -72,7 +72,7 @@ def test_unanswered_part_is_reported_with_rest(run_module):
 def test_missing_controller_and_slurm_are_reported(run_module):
     down = run_module(slurm_info, Recorded(failing=["scontrol ping"]))
     assert (down["healthy"], down["installed"], down["nodes"]) == (False, True, [])
-    assert down["problems"][0].startswith("asked for the controller and none is up")
+    assert down["problems"][0].startswith("looked for a running controller and found none")
     bare = run_module(slurm_info, Recorded(installed=False))
     assert (bare["healthy"], bare["installed"]) == (False, False)
 

@@ -208,7 +208,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
                 splitter.add(text)
             if min(splitter.documents) == 0:
                 raise DataError(
-                    f"{sum(splitter.documents)} documents cannot fill {count} inputs: ask for fewer with --inputs, or "
+                    f"{sum(splitter.documents)} documents cannot fill {count} inputs: request fewer with --inputs, or "
                     "divide the text more finely with --document"
                 )
             return splitter.publish(about)

@@ -170,7 +170,7 @@ def test_missing_path_has_no_mode(active):
 
 def test_missing_requested_library_is_named():
     facts = gds.survey(node(), ["/data"], library="/opt/libcufile.so.0")
-    assert facts["mounts"][0]["reason"] == "/opt/libcufile.so.0, the libcufile asked for, does not exist"
+    assert facts["mounts"][0]["reason"] == "/opt/libcufile.so.0, the requested libcufile, does not exist"
 
 
 @pytest.mark.parametrize("active", [True, False])
@@ -426,7 +426,7 @@ def test_advice_names_mount_point_before_path(mount_point, named):
 
 def test_raid0_with_p2pdma_gives_advice_on_x86_only():
     mount = {"path": "/r", "mount_point": "/r", "fstype": "xfs", "layout": "md", "md_level": "raid0", "mode": "compat"}
-    assert "P2PDMA, asked for here, does not work over md on x86" in gds.layout_advice(mount, "x86_64", True)
+    assert "P2PDMA, requested here, does not work over md on x86" in gds.layout_advice(mount, "x86_64", True)
     assert gds.layout_advice(mount, None, False) is not None
     assert gds.layout_advice(mount, "aarch64", True) is None
 

@@ -154,9 +154,9 @@ def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, req
     host.cluster = dict(SILENT)
     plan = plan_of(host, required=required, node_checks="slurm")
     if required:
-        assert plan.refusals == ("asked for the controller and none is up",)
+        assert plan.refusals == ("looked for a running controller and found none",)
         return
-    assert plan.notes[0] == "asked for the controller and none is up"
+    assert plan.notes[0] == "looked for a running controller and found none"
     # From the settings alone, and Slurm's configuration stays.
     assert {"smoke.sbatch", "prolog"} <= {entry.name for entry in plan.files}
     assert not {"slurm_conf", "command"} & set(names(plan))

@@ -88,7 +88,7 @@ def test_script_that_slurm_still_runs_stays(host):
 
 def test_scripts_stay_while_controller_is_silent(host):
     host.cluster = dict(SILENT)
-    with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: asked for the controller"):
+    with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: looked for a running controller"):
         deregister(host)
     assert host.texts[OWN]
 

@@ -190,7 +190,7 @@ def test_everything_wrong_is_reported_before_anything_is_done(validate, cluster)
     cluster.facts["nodes"] = [NODES[0], node("n2", "IDLE+DRAIN", "main")]
     with pytest.raises(NotSubmittedError) as refused:
         validate("smoke", "nccl")
-    why = "2 nodes were asked for and only 1 of partition main takes jobs (n2 is drained)"
+    why = "2 nodes were requested and only 1 of partition main takes jobs (n2 is drained)"
     assert str(refused.value).startswith(f"nothing was submitted: smoke, nccl: {why}: resume those")
     with pytest.raises(NotSubmittedError, match=r"n9.*dance|dance.*n9"):
         validate("dance", nodelist=("n9",))

@@ -167,7 +167,7 @@ def ior_text(*counts):
     [
         (ior_text((16, 8), (16, 8)), ""),
         # Without the right MPI each task is a run of its own, and the last one to end leaves its summary.
-        (ior_text((1, 1)), "it had 1 tasks, 1 a node, where 16 were asked for, 8 a node"),
+        (ior_text((1, 1)), "it had 1 tasks, 1 a node, where 16 were requested, 8 a node"),
         (ior_text((16, 8), (16, 16)), "it had 16 tasks, 16 a node"),
         (ior_text(), "it had no tasks"),
         ('{"summary": [{"operation": "write"}]}', "does not give the numbers of its tasks"),

@@ -350,7 +350,7 @@ def test_output_without_run_reports_it():
     assert (judged.run, judged.facts["tool"]) == (None, None)
     assert [one.message for one in judged.results] == ["there is no output of nccl-tests or nccom-test in it"] * 3
     judged = judge(parse(output()), dataclasses.replace(FOUR, collective="broadcast"))
-    assert judged.results[0].message == "asked for broadcast, and found only all_reduce"
+    assert judged.results[0].message == "broadcast was requested, and the output has only all_reduce"
 
 
 def test_baseline_of_nvlink_hosts_without_efa_is_rejected():

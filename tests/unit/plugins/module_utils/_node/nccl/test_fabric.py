@@ -113,7 +113,7 @@ def test_damaged_lists_of_ranks():
     assert "gaps" in fabric.damaged(run_of(without(output(), "#  Rank  3")), 8)
     short = run_of(without(output(), "#  Rank  7"))
     assert "NCCL logged communicators of 8" in fabric.damaged(short, 8)
-    # More was asked for than NCCL had: ranks are missing, and no line.
+    # More was requested than NCCL had: ranks are missing, and no line.
     assert fabric.damaged(short, 9) is None
     assert fabric.damaged(short, None) is None
 
@@ -164,8 +164,8 @@ def test_communicator_of_other_size_did_not_join_all_ranks():
 
 def test_hosts_other_than_asked_are_counted():
     run = run_of(output())
-    assert fabric.participation_error(run, 8, 5) == "asked for 5 nodes, and the ranks were on 4"
-    assert fabric.participation_error(run, 9, 4) == "asked for 9 ranks, and 8 took part"
+    assert fabric.participation_error(run, 8, 5) == "5 nodes were requested, and the ranks were on 4"
+    assert fabric.participation_error(run, 9, 4) == "9 ranks were requested, and 8 took part"
 
 
 @pytest.mark.parametrize("unknown", ["ranks", "nodes"])

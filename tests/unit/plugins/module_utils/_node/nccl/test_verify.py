@@ -243,7 +243,7 @@ def test_several_collectives_in_file_are_reported_apart():
     assert verdicts(lines, RequestedRun(ranks=8, nodes=4, collective="all_reduce"))[:2] == ["pass", "pass"]
     assert verdicts(lines, RequestedRun(ranks=8, nodes=4, collective="reduce_scatter_perf"))[:2] == ["pass", "fail"]
     missing = only(lines, "correct", RequestedRun(collective="alltoall"))
-    assert "asked for alltoall, and found only all_reduce, reduce_scatter" in missing.message
+    assert "alltoall was requested, and the output has only all_reduce, reduce_scatter" in missing.message
 
 
 def test_lines_of_log_only_before_header_belong_to_run():

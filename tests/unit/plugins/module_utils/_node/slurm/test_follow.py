@@ -33,7 +33,7 @@ def ended(state, **more):
 
 UNANSWERED = {
     "failed": True,
-    "msg": "asked for job 1 for 10 seconds and the controller did not answer: it may continue",
+    "msg": "queried job 1 for 10 seconds and the controller did not answer: it may continue",
 }
 
 

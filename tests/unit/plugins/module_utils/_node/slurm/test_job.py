@@ -84,7 +84,7 @@ def test_wait_outlasts_missing_answers():
 
 
 def test_wait_without_any_answer_is_reported():
-    with pytest.raises(NodeError, match="asked for job 7 for 3 seconds and the controller did not answer"):
+    with pytest.raises(NodeError, match="queried job 7 for 3 seconds and the controller did not answer"):
         follow(Scripted(scontrol=[DOWN])).wait(3, 0.5)
     assert follow(Scripted(scontrol=[printed(line(7, "RUNNING")), DOWN])).wait(3, 0.5) is False
 

@@ -401,7 +401,7 @@ def test_job_that_may_be_requeued(end, requeued):
 
 def test_argument_with_line_end_is_not_another_job():
     text = recorded("job_name").replace("tmp9fm7cznd.sh", "s.sh x\nJobId=1 JobName=y UserId=a(1) JobState=COMPLETED")
-    with pytest.raises(NodeError, match="asked for job 1 and its name or comment has text such as UserId="):
+    with pytest.raises(NodeError, match="queried job 1 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=1)
 
 
@@ -420,7 +420,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_user_text_is_never_job_state(text):
-    with pytest.raises(NodeError, match="asked for job 2 and its name or comment has text such as UserId="):
+    with pytest.raises(NodeError, match="queried job 2 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=2)
 
 
@@ -461,9 +461,9 @@ def test_record_of_several_lines_is_one_job():
 
 def test_ambiguous_job_is_reported():
     text = "JobId=7 JobName=x UserId=y UserId=x(1) JobState=RUNNING\n"
-    with pytest.raises(NodeError, match="asked for job 7 and its name or comment"):
+    with pytest.raises(NodeError, match="queried job 7 and its name or comment"):
         slurm_parse.jobs(text)
-    with pytest.raises(NodeError, match="asked for job 9 and its name or comment"):
+    with pytest.raises(NodeError, match="queried job 9 and its name or comment"):
         slurm_parse.jobs(text, 9)
 
 

@@ -161,8 +161,8 @@ def test_models_share_nodes():
 def test_missing_and_unused_gpus_are_reported():
     found = JUDGE(changed(model_1={"gpus_per_node": 9, "memory_mib_per_node": 2097153}, model_2={"gpus_per_node": 6}))
     assert found["problems"] == [
-        "model model-1 wants 9 GPUs of each node and a node has 8: ask for less",
-        "model model-1 wants 2097153 MiB of memory of each node and a node has 2097152: ask for less",
+        "model model-1 wants 9 GPUs of each node and a node has 8: request less",
+        "model model-1 wants 2097153 MiB of memory of each node and a node has 2097152: request less",
     ]
     assert "model model-2 has its nodes to itself and leaves 22 GPUs on them unused" in found["notes"]
 

@@ -59,13 +59,13 @@ def test_valid_submission_has_no_problem(judge):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"nodes": 81}, "81 nodes were asked for and partition main gives at most 80: ask for fewer"),
-        ({"nodes": "2-4", "partition": "debug"}, "2 nodes were asked for and partition debug gives at most 1"),
-        ({"gpus_per_node": 16}, "16 GPUs a node were asked for on 1 nodes, and 0 nodes of partition main have that"),
-        ({"gres": "gpu:h100:2", "partition": "debug"}, "2 GPUs a node were asked for on 1 nodes, and 0 nodes of"),
-        ({"gpus_per_task": 2, "ntasks_per_node": 8}, "16 GPUs a node were asked for"),
+        ({"nodes": 81}, "81 nodes were requested and partition main gives at most 80: request fewer"),
+        ({"nodes": "2-4", "partition": "debug"}, "2 nodes were requested and partition debug gives at most 1"),
+        ({"gpus_per_node": 16}, "16 GPUs a node were requested on 1 nodes, and 0 nodes of partition main have that"),
+        ({"gres": "gpu:h100:2", "partition": "debug"}, "2 GPUs a node were requested on 1 nodes, and 0 nodes of"),
+        ({"gpus_per_task": 2, "ntasks_per_node": 8}, "16 GPUs a node were requested"),
         ({"partition": "gpu,main"}, "partition gpu does not exist here: choose from main, debug"),
-        ({"time": "2-0"}, "a time of 2-0 was asked for and partition main allows 1440 minutes: ask for less"),
+        ({"time": "2-0"}, "a time of 2-0 was requested and partition main allows 1440 minutes: request less"),
         ({"account": "none"}, "account none does not exist: choose from research, root"),
         ({"account": "root", "partition": "debug"}, "partition debug does not take account root: it takes research"),
         ({"qos": "fast"}, "quality of service fast does not exist: choose from normal"),
@@ -76,11 +76,11 @@ def test_valid_submission_has_no_problem(judge):
         ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so this job"),
         ({"licenses": "matlab:1,idl@db:2"}, "license idl@db does not exist here: choose from ansys@fl"),
         ({"licenses": "ansys:5"}, "license ansys does not exist here: choose from ansys@flex, matlab"),
-        ({"licenses": "ansys@flex:101"}, "101 of license ansys@flex were asked for and there are 100: ask for fewer"),
-        ({"gres": "gpu:1g.10gb:9"}, "9 GPUs a node were asked for on 1 nodes"),
-        ({"gres": "gpu:3090:9"}, "9 GPUs a node were asked for on 1 nodes"),
-        ({"gpus_per_node": "a100:4,1g.10gb:5"}, "9 GPUs a node were asked for on 1 nodes"),
-        ({"licenses": "matlab:3"}, "3 of license matlab were asked for and there are 2: ask for fewer"),
+        ({"licenses": "ansys@flex:101"}, "101 of license ansys@flex were requested and there are 100: request fewer"),
+        ({"gres": "gpu:1g.10gb:9"}, "9 GPUs a node were requested on 1 nodes"),
+        ({"gres": "gpu:3090:9"}, "9 GPUs a node were requested on 1 nodes"),
+        ({"gpus_per_node": "a100:4,1g.10gb:5"}, "9 GPUs a node were requested on 1 nodes"),
+        ({"licenses": "matlab:3"}, "3 of license matlab were requested and there are 2: request fewer"),
     ],
 )
 def test_each_problem_is_one_sentence(judge, options, sentence):
@@ -100,8 +100,8 @@ def test_too_few_nodes_with_enough_gpus(judge, facts):
         entry["gpus"] = 4
     (found,) = judge(nodes=71, gres="gpu:8")
     assert found == (
-        "8 GPUs a node were asked for on 71 nodes, and 70 nodes of partition main have that many "
-        "(there are nodes with 4, 8): ask for what a node has"
+        "8 GPUs a node were requested on 71 nodes, and 70 nodes of partition main have that many "
+        "(there are nodes with 4, 8): request what a node has"
     )
 
 
@@ -111,7 +111,7 @@ def test_too_few_nodes_with_enough_gpus(judge, facts):
         (None, "0-4000001", "the array goes to index 4000001 and this cluster allows 4000000: split it"),
         (None, "0-4000000:4000002%8000000", None),
         ("1001", "0-1000:2000", None),
-        ("0", "0", "an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs"),
+        ("0", "0", "an array was requested and this cluster has none (MaxArraySize=0): submit single jobs"),
     ],
 )
 def test_array_index_limit(judge, facts, size, array, sentence):
@@ -132,7 +132,7 @@ def test_missing_files_are_reported(judge, facts):
         "the working directory /w does not exist: make it first",
         "the directory /w/logs for output does not exist, and the job would end without a message: create it",
         "the directory /w/gone for error does not exist, and the job would end without a message: create it",
-        "a container image was asked for and Slurm offers no --container-image here: enable Pyxis first",
+        "a container image was requested and Slurm offers no --container-image here: enable Pyxis first",
         "the container image /i.sqsh does not exist: import it first",
     ]
     assert judge(exists=lambda path: False, output="logs-%x/%j") == []

@@ -9,9 +9,9 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.shortages import find_shortages
 
-THEN = "resume those that do not, or ask for others or fewer."
-NONE = "1 node was asked for and none of those named takes jobs (g3 is drained)"
-ONE = "2 nodes were asked for and only 1 of those named takes jobs (g3 is drained)"
+THEN = "resume those that do not, or request other or fewer nodes."
+NONE = "1 node was requested and none of those named takes jobs (g3 is drained)"
+ONE = "2 nodes were requested and only 1 of those named takes jobs (g3 is drained)"
 STATES = {
     "g1": "IDLE+CLOUD+POWERED_DOWN",
     "g2": "ALLOCATED+CLOUD",
@@ -58,7 +58,7 @@ def test_busy_and_powered_down_nodes_count(nodes):
 
 def test_nodes_without_new_jobs_are_named():
     why = "g3 is drained, g4 is down, g6 is failing"
-    sentence = f"4 nodes were asked for and only 3 of partition gpu take jobs ({why}): {THEN}"
+    sentence = f"4 nodes were requested and only 3 of partition gpu take jobs ({why}): {THEN}"
     assert shortages(job(nodes=4)) == [f"nccl: {sentence}"]
     # Options of sbatch override the script, and equal requests are reported together.
     assert shortages(job(), job("smoke"), nodes=4) == [f"nccl, smoke: {sentence}"]
@@ -125,10 +125,10 @@ def test_only_fitting_nodes_count(asked, sentence):
 def test_job_without_gpus_needs_node_without_gpus():
     facts = {**FACTS, "nodes": [node("c1", "IDLE", "cpu", 0), node("c2", "IDLE+DRAIN", "cpu", 0)]}
     (found,) = find_shortages(dict([job(partition="cpu")]), facts)
-    assert found == f"nccl: 2 nodes were asked for and only 1 of partition cpu takes jobs (c2 is drained): {THEN}"
+    assert found == f"nccl: 2 nodes were requested and only 1 of partition cpu takes jobs (c2 is drained): {THEN}"
 
 
 def test_named_nodes_are_all_needed():
     found = shortages(job(nodelist="g[1-4]", nodes=1))
     why = "(g3 is drained, g4 is down)"
-    assert found == [f"nccl: 4 nodes were asked for and only 2 of those named take jobs {why}: {THEN}"]
+    assert found == [f"nccl: 4 nodes were requested and only 2 of those named take jobs {why}: {THEN}"]
