@@ -388,7 +388,7 @@ def _detach_stdio() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line: --options-file FILE, which is removed once the run has been reported."""
     parser = argparse.ArgumentParser(prog="run-node", description=__doc__)
-    parser.add_argument("--options-file", type=Path, required=True)
+    parser.add_argument("--options-file", type=Path, required=True, help="the options of the hook")
     args = parser.parse_args(argv)
     # A handler instead of SIG_IGN, which child processes would inherit.
     signal.signal(signal.SIGHUP, _ignore_hangup)

@@ -356,7 +356,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("playbook", type=Path)
+    parser.add_argument("playbook", type=Path, help="the playbook to run")
     parser.add_argument("-i", "--inventory", action="append", default=[], help="may be given more than once")
     parser.add_argument("--report-dir", type=Path, default=default_report_dir(), help="default: %(default)s")
     parser.add_argument(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from mlcluster_data import __main__ as command
+
+from tests.unit.parser_help import without_help
 
 FILES = Path(__file__).resolve().parents[2] / "roles" / "slurm_jobs" / "files"
 
@@ -35,6 +38,29 @@ def test_every_command_has_help(name, capsys):
     assert stop.value.code == 0
     words = "".join(capsys.readouterr().out.split()).lower()
     assert "".join(command.COMMANDS[name][1].split()).lower() in words
+
+
+@pytest.mark.parametrize("name", sorted(command.COMMANDS))
+def test_help_explains_every_argument(name):
+    parser = command.Parser(prog=name)
+    importlib.import_module(f"mlcluster_data.{command.COMMANDS[name][0]}").add_arguments(parser)
+    assert list(without_help(parser)) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("validate", "/nonexistent/x"),
+        ("array", "/nonexistent/x"),
+        ("checkpoint", "list", "/nonexistent/x"),
+        ("collect", "/nonexistent/x", "--out", "/nonexistent/y"),
+        ("stage", "/nonexistent/x", "--to", "/nonexistent/y"),
+    ],
+    ids=" ".join,
+)
+def test_missing_input_ends_with_1(words, capsys):
+    assert command.main(words) == 1
+    assert capsys.readouterr().err.startswith("ERROR: /nonexistent/x")
 
 
 def test_wrong_usage_ends_with_3(capsys):

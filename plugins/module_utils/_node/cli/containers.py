@@ -41,7 +41,11 @@ def add_verbs(subparsers: t.Any) -> None:
         "registry-credential",
         help="return the password of a registry to Docker, from the command that is configured for it",
     )
-    credential.add_argument("action", choices=("get", "list", "store", "erase"), help="the action that Docker requests")
+    credential.add_argument(
+        "action", choices=("get", "list", "store", "erase"),
+        help="what Docker requests: get: the password of the registry on standard input; list: no registry; "
+        "store: rejected, since no password is kept; erase: the same",
+    )  # fmt: skip
     credential.add_argument("--config", default=CONFIG_PATH, help="the file that lists the commands (%(default)s)")
     credential.set_defaults(handler=registry_credential)
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
             policy, problems = healing.parse_policy(host.read_json(args.config))
             if problems:
                 LOGGER.error("heal: %s: %s", args.config, "; ".join(problems))
-                return result.EXIT_USAGE
+                return result.EXIT_UNDETERMINABLE
             lines = heal.heal_cluster(host, slurm, policy, time.time(), directory=args.directory, dry_run=args.dry_run)
     except NodeError as exc:
         LOGGER.error("heal: %s", exc)

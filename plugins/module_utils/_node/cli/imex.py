@@ -30,7 +30,11 @@ LOGGER = logging.getLogger("mlcluster")
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("imex", help="the NVLink domain of a job across an UltraServer: up, down, status")
-    parser.add_argument("action", choices=("up", "down", "status", "forget"))
+    parser.add_argument(
+        "action", choices=("up", "down", "status", "forget"),
+        help="up: make the domain of the job, in a Prolog; down: remove it, in an Epilog; status: check the domain of "
+        "this node; forget: remove the record of a failed domain once its cause is repaired",
+    )  # fmt: skip
     parser.add_argument(
         "--mode", choices=config.MODES, default="required",
         help="whether a job without its domain is kept away, reported, or nothing is done (%(default)s)",

@@ -44,7 +44,11 @@ def add_verbs(subparsers: t.Any) -> None:
     tune.add_argument("--config", default=CONFIG_PATH, help="the configuration of this node (%(default)s)")
     tune.set_defaults(handler=tune_verb)
     data = subparsers.add_parser("lustre-data", help="bring files of Lustre from S3, to S3, or free their space here")
-    data.add_argument("action", choices=[*lustre_hsm.ACTIONS, "state"], help="what to do")
+    data.add_argument(
+        "action", choices=[*lustre_hsm.ACTIONS, "state"],
+        help="hydrate: bring released files from S3; release: free the space of files that S3 has; archive: send files "
+        "to S3; state: count where the data is",
+    )  # fmt: skip
     data.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory")
     data.add_argument(
         "--parallel", type=whole_number(1, MAX_PARALLEL), default=8, help="programs at once (%(default)s)"

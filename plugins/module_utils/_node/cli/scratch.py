@@ -44,7 +44,10 @@ LOGGER = logging.getLogger("mlcluster")
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("scratch", help="the jobs' directories on the local volume: make, remove, sweep")
-    parser.add_argument("action", choices=("make", "remove", "sweep"))
+    parser.add_argument(
+        "action", choices=("make", "remove", "sweep"),
+        help="make: the job's directory, in a Prolog; remove: it, in an Epilog; sweep: those of jobs that are gone",
+    )  # fmt: skip
     parser.add_argument("--base", help="their parent directory (default: jobs on the local volume)")
     parser.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
     parser.add_argument("--uid", type=whole_number(0, LARGEST_ID), help="its user (default: SLURM_JOB_UID)")

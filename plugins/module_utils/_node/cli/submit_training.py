@@ -12,7 +12,7 @@ import logging
 import sys
 import typing as t
 
-from ..jobs.plan_run import PlanRun
+from ..jobs.plan_run import InvalidPlanError, PlanRun
 from ..slurm.client import Slurm
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
@@ -41,20 +41,20 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def read_plan(host: Host, path: str) -> t.Any:
-    """Return the plan that a file or standard input holds. Raises ``NodeError``."""
+    """Return the plan that a file or standard input holds. Raises ``InvalidPlanError``."""
     text = sys.stdin.read() if path == "-" else host.read_text(path)
     if text is None:
-        raise NodeError(f"{path} could not be read: use a file with the plan as JSON")
+        raise InvalidPlanError([f"{path} could not be read: use a file with the plan as JSON"])
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise NodeError(f"{path} is not JSON ({exc}): write the plan as one JSON object") from None
+        raise InvalidPlanError([f"{path} is not JSON ({exc}): write the plan as one JSON object"]) from None
     # The format of the playbook's variables.
     return found["plan"] if isinstance(found, dict) and set(found) == {"plan"} else found
 
 
 def run(args: argparse.Namespace, host: t.Optional[Host] = None) -> int:
-    """Submit and follow the trainings of a plan, and return the exit status."""
+    """Submit and follow the trainings of a plan, and return the exit status: 3 for an unreadable or invalid plan."""
     host = host or Host()
     plan_run = PlanRun(Slurm(host, args.slurm_prefix, args.slurm_conf), args.dir, print_line)
     failed: list[str] = []
@@ -69,6 +69,9 @@ def run(args: argparse.Namespace, host: t.Optional[Host] = None) -> int:
         code = result.EXIT_FAIL if failed else result.EXIT_OK
         if failed:
             LOGGER.error("submit-training: %s", "; ".join(failed))
+    except InvalidPlanError as exc:
+        LOGGER.error("submit-training: %s", exc)
+        code = result.EXIT_USAGE
     except NodeError as exc:
         LOGGER.error("submit-training: %s", exc)
     finally:

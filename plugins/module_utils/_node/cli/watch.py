@@ -43,7 +43,9 @@ def add_verbs(subparsers: t.Any) -> None:
     label = subparsers.add_parser(
         "job-label", help="label the metrics of its GPUs with a job: in a Prolog and an Epilog"
     )
-    label.add_argument("action", choices=("add", "remove"))
+    label.add_argument(
+        "action", choices=("add", "remove"), help="add: write the labels, in a Prolog; remove: end them, in an Epilog"
+    )
     label.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
     label.add_argument("--user", help="its user (default: SLURM_JOB_USER)")
     label.add_argument("--gpus", help="indices of its GPUs, with commas (default: SLURM_JOB_GPUS)")

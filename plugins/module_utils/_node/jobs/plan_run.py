@@ -20,6 +20,10 @@ Progress = t.Callable[[str], None]
 Judged = t.Mapping[str, t.Any]
 
 
+class InvalidPlanError(slurm_request.NotSubmittedError):
+    """The plan itself is invalid, whatever the cluster has."""
+
+
 def scripts(judged: Judged, directory: str) -> dict[str, str]:
     """Return the script of each model: its own, or the one that the role rendered under its name."""
     return {
@@ -51,12 +55,12 @@ class PlanRun:
         self.entries: list[Entry] = []
 
     def prepare(self, plan: t.Any) -> None:
-        """Check everything before the first submission. Raises ``NodeError``."""
+        """Check everything before the first submission. Raises ``InvalidPlanError``, and ``NodeError`` for the rest."""
         judged = slurm_plan.judge(plan)
         script_of = scripts(judged, self.directory)
         problems = judged["problems"] or duplicate_scripts(script_of)
         if problems:
-            raise slurm_request.NotSubmittedError(problems)
+            raise InvalidPlanError(problems)
         for note in judged["notes"]:
             self.progress(note)
         self.progress(", ".join(f"{key} {value}" for key, value in judged["totals"].items() if value is not None))

@@ -22,6 +22,7 @@ import pytest
 
 from hooks.mlcluster_boot import play, stop
 from tests.rig.slurm.processes import wait_for
+from tests.unit.parser_help import without_help
 
 PROGRAM = [sys.executable, "-m", "mlcluster_boot.play"]
 ROOT = Path(play.__file__).parents[2]
@@ -272,3 +273,7 @@ def test_closed_stream_does_not_end_run():
     display = play.Display(stream)
     stream.close()
     display.line("unheard")
+
+
+def test_help_explains_every_argument():
+    assert list(without_help(play._parser())) == []

@@ -39,6 +39,7 @@ from . import directory as checkpoint_store
 from .backup_order import checkpoint_of, current, merged, places, rounds, sound
 from .directory import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
 
+URL = "s3://BUCKET/PREFIX"
 LOGGER = logging.getLogger("mlcluster.data")
 SCHEMA = "mlcluster.backup/1"
 MANIFEST = ".mlcluster-backup.json"
@@ -582,15 +583,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--json", action="store_true", help="print the report as JSON")
     verbs = parser.add_subparsers(dest="verb", required=True)
     push = verbs.add_parser("push", parents=[common], help="send new and changed files")
-    push.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
-    push.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    push.add_argument("directory", type=arguments.path, metavar="DIRECTORY", help="what to back up")
+    push.add_argument("url", type=arguments.place, metavar=URL, help="where the backup is")
     push.add_argument("--rehash", action="store_true", help="read every file again, regardless of its time of change")
     restore = verbs.add_parser("restore", parents=[common], help="get everything back")
-    restore.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
-    restore.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
+    restore.add_argument("url", type=arguments.place, metavar=URL, help="where the backup is")
+    restore.add_argument("directory", type=arguments.path, metavar="DIRECTORY", help="where the files go")
     restore.add_argument("--overwrite", action="store_true", help="replace files that differ from the backup")
     verify = verbs.add_parser("verify", parents=[common], help="compare the bucket with the manifest of the backup")
-    verify.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    verify.add_argument("url", type=arguments.place, metavar=URL, help="where the backup is")
     verify.add_argument("--deep", action="store_true", help="read every object completely")
 
 

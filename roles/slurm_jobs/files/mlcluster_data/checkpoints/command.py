@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = verbs.add_parser("verify", help="read the newest one completely; exit status 1 if it is not good")
     prune = verbs.add_parser("prune", help="remove all but the newest good ones")
     for verb in (shown, verify, prune):
-        verb.add_argument("place", type=arguments.place, metavar="DIRECTORY|s3://BUCKET/PREFIX")
+        verb.add_argument(
+            "place", type=arguments.place, metavar="DIRECTORY|s3://BUCKET/PREFIX", help="where the training saves them"
+        )
     verify.add_argument("--all", action="store_true", help="all of them, not only the newest")
     prune.add_argument(
         "--keep", type=arguments.at_least_one, default=3, metavar="N", help="how many stay (%(default)s)"

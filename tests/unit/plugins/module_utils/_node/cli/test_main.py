@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
+from tests.unit.parser_help import without_help
+
 
 class Provider:
     """A part of the runtime with one verb, whose action the test sets."""
@@ -96,6 +98,20 @@ def test_help_of_verb_begins_with_its_purpose(verb, capsys):
         cli.main([verb, "--help"])
     usage, purpose, *_rest = capsys.readouterr().out.split("\n\n")
     assert usage.startswith(f"usage: mlcluster {verb}") and purpose[0].isupper() and purpose.endswith(".")
+
+
+def test_help_explains_every_argument_and_action():
+    assert list(without_help(cli.build_parser("9.9.9"))) == []
+
+
+def test_missing_help_is_found():
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_argument("--silent")
+    parser.add_argument("--hidden", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers()
+    commands.add_parser("bare")
+    commands.add_parser("act", help="do it").add_argument("action", choices=["up", "down"], help="up: make it")
+    assert list(without_help(parser)) == ["p --silent", "p --hidden", "p bare", "p act action down"]
 
 
 def test_version_is_an_option_too(capsys):

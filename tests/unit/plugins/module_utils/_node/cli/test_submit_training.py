@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import submit_training as submit_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan_run import InvalidPlanError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.request import NotSubmittedError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
@@ -86,6 +87,11 @@ def test_failures_exit_with_1(call, capsys):
 def test_refusal_exits_with_2(call, capsys):
     assert call(refused=(NotSubmittedError(["two nodes are missing"]),)) == (2, {"changed": False})
     assert capsys.readouterr().err == "submit-training: nothing was submitted: two nodes are missing.\n"
+
+
+def test_invalid_plan_exits_with_3(call, capsys):
+    assert call(refused=(InvalidPlanError(["model a has no nodes"]),)) == (3, {"changed": False})
+    assert capsys.readouterr().err == "submit-training: nothing was submitted: model a has no nodes.\n"
 
 
 @pytest.mark.parametrize(("text", "why"), [(None, "could not be read"), ("{", "is not JSON")])
