@@ -22,63 +22,6 @@ from .host import EnrootHost
 CONFIG_PATH = "/etc/mlcluster/enroot.json"
 CONFIG_SCHEMA = "mlcluster.enroot_config/1"
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "slurm_prefix": {"type": "str", "default": ""},
-    "slurm_conf_dir": {"type": "str", "default": ""},
-    "plugin_options": {"type": "dict", "default": {}},
-    "plugstack_mode": {"type": "str", "choices": ["optional", "required"], "default": "optional"},
-    "plugstack_include": {"type": "str", "choices": ["auto", "glob", "file"], "default": "auto"},
-    "manage_plugstack": {"type": "str", "choices": ["auto", "always", "never"], "default": "auto"},
-    "duplicates": {"type": "str", "choices": ["report", "remove"], "default": "report"},
-    "local_dir": {"type": "str", "default": ""},
-    "local_subdirectory": {"type": "str", "default": "containers"},
-    "fallback_dir": {"type": "str", "default": "/var/lib/mlcluster-containers"},
-    "conf": {"type": "dict", "default": {}},
-    "conf_owner": {"type": "str", "choices": ["dropin", "role"], "default": "dropin"},
-    "hooks": {"type": "list", "elements": "str", "default": []},
-    "runtime_min_mib": {"type": "int", "default": 256},
-    "max_user_namespaces": {"type": "int", "default": 65536},
-    "caps": {"type": "bool", "default": True},
-    "credentials": {"type": "list", "elements": "dict", "default": [], "options": enroot_credentials.OPTIONS},
-    "docker": {"type": "bool", "default": False},
-    "docker_data_root": {"type": "str", "default": "auto"},
-    "docker_daemon": {"type": "dict", "default": {}},
-    "toolkit_version": {"type": "str", "default": ""},
-    "smoke_image": {"type": "str", "default": ""},
-    "smoke_users": {"type": "list", "elements": "str", "default": []},
-    "smoke_seconds": {"type": "int", "default": 120},
-}
-
-# Further options of the role enroot_pyxis: its variables without their prefix, and four more. docker: whether this
-# node gets Docker. artifacts: the table of ``downloads.artifact``. runtime_sha256: checksum of the runtime that the
-# controller would install, empty for none. probe: when the look starts a container: always, never, or unproved (it
-# finds nothing to do and no proof of an earlier start).
-ROLE_SPEC: dict[str, dict[str, t.Any]] = {
-    **ARGUMENT_SPEC,
-    "plugin_options": {"type": "dict", "default": {"container_scope": "global"}},
-    "hooks": {"type": "list", "elements": "str", "default": ["50-slurm-pmi.sh", "50-slurm-pytorch.sh"]},
-    "source": {
-        "type": "str",
-        "choices": ["auto", "preinstalled", "mirror", "local", "upstream"],
-        "default": "auto",
-    },
-    "mirror_url": {"type": "str", "default": ""},
-    "local_files": {"type": "str", "default": ""},
-    "checksums": {"type": "dict", "default": {}},
-    "file_names": {"type": "dict", "default": {}},
-    "enroot_version": {"type": "str", "default": "4.1.2"},
-    "pyxis_version": {"type": "str", "default": "0.24.0"},
-    "prebuilt": {"type": "list", "elements": "dict", "default": []},
-    "upgrade": {"type": "bool", "default": False},
-    "docker_packages": {"type": "list", "elements": "str", "default": []},
-    "toolkit_packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
-    "hold": {"type": "bool", "default": True},
-    "slurmd_restart": {"type": "str", "choices": ["idle", "none"], "default": "idle"},
-    "safe_mode": {"type": "bool", "default": True},
-    "artifacts": {"type": "list", "elements": "dict", "default": []},
-    "runtime_sha256": {"type": "str", "default": ""},
-    "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "unproved"},
-}
 
 # The hooks that Enroot ships besides the ones it always runs (conf/hooks/extra of NVIDIA/enroot).
 HOOKS = ("50-mig-config.sh", "50-sharp.sh", "50-slurm-pmi.sh", "50-slurm-pytorch.sh")
@@ -122,6 +65,17 @@ class EnrootConfig:
     def runtime_path(self) -> str:
         """The directory of a job's Pyxis files (the default is from config.c of NVIDIA/pyxis)."""
         return str(self.plugin_options.get("runtime_path", "/run/pyxis"))
+
+
+ARGUMENT_SPEC = argument_types.spec_of(
+    EnrootConfig,
+    plugstack_mode={"choices": ["optional", "required"]},
+    plugstack_include={"choices": ["auto", "glob", "file"]},
+    manage_plugstack={"choices": ["auto", "always", "never"]},
+    duplicates={"choices": ["report", "remove"]},
+    conf_owner={"choices": ["dropin", "role"]},
+    credentials={"options": enroot_credentials.OPTIONS},
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,11 +125,27 @@ class RoleConfig:
         return "" if self.source == "preinstalled" else self.pyxis_version
 
 
+# Further options of the role enroot_pyxis: its variables without their prefix, and four more. docker: whether this
+# node gets Docker. artifacts: the table of ``downloads.artifact``. runtime_sha256: checksum of the runtime that the
+# controller would install, empty for none. probe: when the look starts a container: always, never, or unproved (it
+# finds nothing to do and no proof of an earlier start).
+ROLE_SPEC = {
+    **ARGUMENT_SPEC,
+    "plugin_options": {"type": "dict", "default": {"container_scope": "global"}},
+    "hooks": {"type": "list", "elements": "str", "default": ["50-slurm-pmi.sh", "50-slurm-pytorch.sh"]},
+    **argument_types.spec_of(
+        RoleConfig,
+        source={"choices": ["auto", "preinstalled", "mirror", "local", "upstream"]},
+        slurmd_restart={"choices": ["idle", "none"]},
+        probe={"choices": ["never", "unproved", "always"]},
+    ),
+}
+
+
 def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
     """Return a ``RoleConfig`` from options of ``ROLE_SPEC``; missing or null options have their defaults."""
-    own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
-    values: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    return RoleConfig(enroot=parse_config(raw), **values)
+    own = argument_types.given(raw, {key: ROLE_SPEC[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC})
+    return RoleConfig(enroot=parse_config(raw), **own)
 
 
 def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
@@ -204,11 +174,7 @@ def config_text(config: EnrootConfig) -> str:
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> EnrootConfig:
     """Return an ``EnrootConfig`` from the module's parameters; missing or null parameters have their defaults."""
-    values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
-    for key in ("hooks", "smoke_users", "credentials"):
-        if key in values:
-            values[key] = tuple(values[key])
-    return EnrootConfig(**values)
+    return EnrootConfig(**argument_types.given(raw, ARGUMENT_SPEC))
 
 
 def problems(config: EnrootConfig) -> list[str]:

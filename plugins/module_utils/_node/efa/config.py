@@ -13,6 +13,7 @@ import typing as t
 
 from ..accelerator.cuda import CUDA_HOME
 from ..accelerator.versions import minima_problems
+from ..system.argument_types import given, spec_of
 from ..system.host import NodeError
 from . import environment as nccl_env
 from .look import DEFAULT_UNITS, LONGEST_WAIT, MAX_DEVICES
@@ -25,74 +26,7 @@ PACKAGE_LISTS = (
     "nvshmem_packages",
     "neuron_packages",
 )
-_PINNED: dict[str, t.Any] = {"type": "list", "elements": "dict", "default": []}
-_WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 
-# The role's options, and what the controller adds to them: artifact and tests_artifact are rows of its table of
-# downloads, builds_tests is whether efa_nccl_tests_builder is this node.
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "installer_enabled": {"type": "bool", "default": True},
-    "installer_version": {"type": "str", "default": "1.51.0"},
-    "installer_sha256": {"type": "str", "default": ""},
-    "installer_source": {"type": "str", "choices": ["upstream", "mirror", "local"], "default": "upstream"},
-    "mirror": {"type": "str", "default": ""},
-    "installer_file": {"type": "str", "default": ""},
-    "installer_variant": {
-        "type": "str",
-        "choices": ["full", "minimal", "userspace", "container"],
-        "default": "full",
-    },
-    "installer_arguments": _WORDS,
-    "installer_timeout": {"type": "int", "default": 1800},
-    "existing": {"type": "str", "choices": ["upgrade", "keep"], "default": "upgrade"},
-    "check_signature": {"type": "bool", "default": True},
-    "fingerprint": {"type": "str", "default": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC"},
-    "signing_key": {"type": "str", "default": ""},
-    "safe_mode": {"type": "bool", "default": True},
-    "required": {"type": "bool", "default": True},
-    "reboot_allowed": {"type": "bool", "default": False},
-    "image_build": {"type": "bool", "default": False},
-    "accelerator": {"type": "str", "choices": ["auto", "gpu", "neuron", "none"], "default": "auto"},
-    "instance_type": {"type": "str"},
-    "expected_devices": {"type": "int"},
-    "wait_seconds": {"type": "int", "default": 30},
-    "peers": _WORDS,
-    "minima": {"type": "dict", "default": {}},
-    **dict.fromkeys(PACKAGE_LISTS, _PINNED),
-    "tests": {"type": "str", "choices": ["none", "build", "prebuilt"], "default": "none"},
-    "tests_dir": {"type": "str", "default": "/opt/nccl-tests"},
-    "tests_version": {"type": "str", "default": "2.19.6"},
-    "tests_sha256": {"type": "str", "default": ""},
-    "cuda_home": {"type": "str", "default": CUDA_HOME},
-    "mpi_home": {"type": "str", "default": "/opt/amazon/openmpi"},
-    "tests_arguments": _WORDS,
-    "hold": {"type": "bool", "default": True},
-    "hold_packages": _WORDS,
-    "needrestart_keep": {
-        "type": "list",
-        "elements": "str",
-        "default": [
-            "slurmd",
-            "slurmctld",
-            "munge",
-            "containerd",
-            "docker",
-            "nvidia-fabricmanager",
-            "nvidia-persistenced",
-        ],
-    },
-    "limits_enabled": {"type": "bool", "default": True},
-    "limit_units": {"type": "list", "elements": "str", "default": list(DEFAULT_UNITS)},
-    "restart_units": {"type": "bool", "default": False},
-    "ptrace_scope": {"type": "int", "default": 0, "least": -1},
-    "huge_pages": {"type": "int"},
-    "environment_enabled": {"type": "bool", "default": True},
-    "environment": {"type": "dict", "default": {}},
-    "modulefile_dir": {"type": "str", "default": ""},
-    "artifact": {"type": "dict", "default": {}},
-    "tests_artifact": {"type": "dict", "default": {}},
-    "builds_tests": {"type": "bool", "default": True},
-}
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "use 64 hexadecimal digits in lower case"
@@ -154,7 +88,15 @@ class EfaConfig:
     tests_arguments: tuple[str, ...] = ()
     hold: bool = True
     hold_packages: tuple[str, ...] = ()
-    needrestart_keep: tuple[str, ...] = tuple(ARGUMENT_SPEC["needrestart_keep"]["default"])
+    needrestart_keep: tuple[str, ...] = (
+        "slurmd",
+        "slurmctld",
+        "munge",
+        "containerd",
+        "docker",
+        "nvidia-fabricmanager",
+        "nvidia-persistenced",
+    )
     limits_enabled: bool = True
     limit_units: tuple[str, ...] = DEFAULT_UNITS
     restart_units: bool = False
@@ -215,13 +157,22 @@ class EfaConfig:
         return url
 
 
+# The role's options, and what the controller adds to them: artifact and tests_artifact are rows of its table of
+# downloads, builds_tests is whether efa_nccl_tests_builder is this node.
+ARGUMENT_SPEC = spec_of(
+    EfaConfig,
+    installer_source={"choices": ["upstream", "mirror", "local"]},
+    installer_variant={"choices": ["full", "minimal", "userspace", "container"]},
+    existing={"choices": ["upgrade", "keep"]},
+    accelerator={"choices": ["auto", "gpu", "neuron", "none"]},
+    tests={"choices": ["none", "build", "prebuilt"]},
+    ptrace_scope={"least": -1},
+)
+
+
 def parse_config(raw: t.Mapping[str, t.Any]) -> EfaConfig:
     """Build an ``EfaConfig`` from options that have no ``problems``."""
-    values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
-    for key, option in ARGUMENT_SPEC.items():
-        if key in values and option["type"] == "list":
-            values[key] = tuple(values[key])
-    return EfaConfig(**values)
+    return EfaConfig(**given(raw, ARGUMENT_SPEC))
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:

@@ -10,6 +10,7 @@ import dataclasses
 import re
 import typing as t
 
+from ..system.argument_types import given, spec_of
 from ..system.host import NodeError
 from .cufile_plan import check_settings
 from .prerequisites import NVFS, P2PDMA
@@ -18,32 +19,6 @@ COMPAT = "compat"
 DIRECT = (NVFS, P2PDMA)
 PREFIX = "nvidia_gds_"
 
-# The role's options, and example_text, which the controller passes if example_enabled is true.
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "mode": {"type": "str", "choices": [COMPAT, NVFS, P2PDMA], "default": COMPAT},
-    "required": {"type": "bool", "default": False},
-    "mounts": {"type": "list", "elements": "str", "default": []},
-    "probe": {"type": "str", "choices": ["active", "passive"], "default": "active"},
-    "probe_timeout": {"type": "int", "default": 30},
-    "layout_advice": {"type": "bool", "default": True},
-    "cuda_version": {"type": "str", "default": ""},
-    "install_enabled": {"type": "bool", "default": True},
-    "packages": {"type": "list", "elements": "str", "default": []},
-    "headers_package": {"type": "str", "default": ""},
-    "dkms_log_lines": {"type": "int", "default": 40},
-    "library": {"type": "str"},
-    "cufile_enabled": {"type": "bool", "default": True},
-    "compat_allowed": {"type": "bool", "default": True},
-    "cufile_settings": {"type": "dict", "default": {}},
-    "cufile_allow_unknown": {"type": "bool", "default": False},
-    "safe_mode": {"type": "bool", "default": True},
-    "reboot_allowed": {"type": "bool", "default": False},
-    "bandwidth": {"type": "bool", "default": False},
-    "bandwidth_mib": {"type": "int", "default": 1024},
-    "example_enabled": {"type": "bool", "default": False},
-    "image_build": {"type": "bool", "default": False},
-    "example_text": {"type": "str", "default": ""},
-}
 
 _CUDA = re.compile(r"[0-9]{2}\.[0-9]{1,2}")
 _SPEC = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*(=[A-Za-z0-9:.+~-]+)?")
@@ -93,13 +68,13 @@ class GdsConfig:
         return (self.mode,) if self.is_direct else (NVFS, P2PDMA, COMPAT)
 
 
+# The role's options, and example_text, which the controller passes if example_enabled is true.
+ARGUMENT_SPEC = spec_of(GdsConfig, mode={"choices": [COMPAT, NVFS, P2PDMA]}, probe={"choices": ["active", "passive"]})
+
+
 def parse_config(raw: t.Mapping[str, t.Any]) -> GdsConfig:
     """Build a ``GdsConfig`` from options that have no ``problems``."""
-    values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
-    for key in ("mounts", "packages"):
-        if key in values:
-            values[key] = tuple(values[key])
-    return GdsConfig(**values)
+    return GdsConfig(**given(raw, ARGUMENT_SPEC))
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:

@@ -15,6 +15,7 @@ import re
 import typing as t
 
 from ..imex.config import MODES as IMEX_MODES
+from ..system.argument_types import given, spec_of
 from . import checks as node_checks
 from .settings import settings
 
@@ -28,62 +29,6 @@ JOBS: list[dict[str, t.Any]] = [
     {"name": "nccl_bisect", "kind": "nccl", "layout": "bisect", "collectives": ["all_reduce"], "largest": "1G"},
     {"name": "gpu_efa", "kind": "gpu_efa"},
 ]
-_SLURM: dict[str, dict[str, t.Any]] = {"slurm_prefix": {"type": "path"}, "slurm_conf": {"type": "path"}}
-
-# The role's options; those from artifacts on are added by the controller: version, url and sha256 of the sources of
-# each tool to build; the reservations of the inventory; the sha256 of each data program, by its path below dir, and of
-# the runtime.
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "dir": {"type": "str", "default": "/fsx/mlcluster/jobs"},
-    "require_mount": {"type": "bool", "default": True},
-    "owner": {"type": "str", "default": "root"},
-    "group": {"type": "str", "default": "root"},
-    "results_mode": {"type": "str", "default": "1777"},
-    "partition": {"type": "str", "default": ""},
-    "account": {"type": "str", "default": ""},
-    "qos": {"type": "str", "default": ""},
-    "constraint": {"type": "str", "default": ""},
-    "instance_type": {"type": "str"},
-    "gpus_per_node": {"type": "int"},
-    "mpi": {"type": "str", "default": "auto"},
-    "environment": {"type": "dict", "default": {}},
-    "versions": {"type": "dict", "default": {}},
-    "container_image": {"type": "str", "default": ""},
-    "container_mounts": {"type": "list", "elements": "str", "default": []},
-    "nccl_tests_dir": {"type": "str", "default": "/opt/nccl-tests/build"},
-    "local_dir": {"type": "str", "default": "/data/scratch"},
-    "fio": {"type": "str", "default": "fio"},
-    "ior": {"type": "str", "default": "ior"},
-    "mdtest": {"type": "str", "default": "mdtest"},
-    "build": {"type": "list", "elements": "str", "choices": list(BUILDS), "default": []},
-    "build_versions": {"type": "dict", "default": {}},
-    "mpi_home": {"type": "str", "default": "/opt/amazon/openmpi"},
-    "cuda_home": {"type": "str", "default": "/usr/local/cuda"},
-    "nccom_test": {"type": "str", "default": "/opt/aws/neuron/bin/nccom-test"},
-    "gdsio": {"type": "str", "default": ""},
-    "aws": {"type": "str", "default": "aws"},
-    "data_python": {"type": "str", "default": "python3"},
-    "ends_at": {"type": "str", "default": ""},
-    "baseline": {"type": "str", "default": ""},
-    "tolerance_percent": {"type": "int", "default": 10},
-    "python": {"type": "str", "default": "/usr/bin/python3"},
-    "jobs": {"type": "list", "elements": "dict", "default": JOBS},
-    **_SLURM,
-    "required": {"type": "bool", "default": True},
-    "node_checks": {"type": "str", "choices": ["none", "scripts", "slurm"], "default": "none"},
-    "checks": {"type": "dict", "default": {}},
-    "imex": {"type": "str", "choices": list(IMEX_MODES), "default": IMEX_MODES[0]},
-    "artifacts": {"type": "dict", "default": {}},
-    "capacity": {"type": "list", "elements": "dict", "default": []},
-    "data_sums": {"type": "dict", "default": {}},
-    "runtime_sha256": {"type": "str", "default": ""},
-}
-CHECKS_SPEC: dict[str, dict[str, t.Any]] = {
-    "checks": ARGUMENT_SPEC["checks"],
-    "imex": ARGUMENT_SPEC["imex"],
-    **_SLURM,
-}
-TOOLS_SPEC: dict[str, dict[str, t.Any]] = {"node_packages": {"type": "list", "elements": "str", "default": ["fio"]}}
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+._-]*(=[A-Za-z0-9.+:~_-]+)?")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*")
@@ -139,6 +84,19 @@ class JobsConfig:
     runtime_sha256: str = ""
 
 
+# The role's options; those from artifacts on are added by the controller: version, url and sha256 of the sources of
+# each tool to build; the reservations of the inventory; the sha256 of each data program, by its path below dir, and of
+# the runtime.
+ARGUMENT_SPEC = spec_of(
+    JobsConfig,
+    build={"choices": list(BUILDS)},
+    node_checks={"choices": ["none", "scripts", "slurm"]},
+    slurm_prefix={"type": "path"},
+    slurm_conf={"type": "path"},
+    imex={"choices": list(IMEX_MODES)},
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class ChecksConfig:
     """The options of the scripts that Slurm runs on a node before and after jobs, and as its health check."""
@@ -149,11 +107,17 @@ class ChecksConfig:
     slurm_conf: str | None = None
 
 
+CHECKS_SPEC = {name: ARGUMENT_SPEC[name] for name in ("checks", "imex", "slurm_prefix", "slurm_conf")}
+
+
 @dataclasses.dataclass(frozen=True)
 class ToolsConfig:
     """The packages with tools that jobs need on a node, each as name or name=version."""
 
     node_packages: tuple[str, ...] = ("fio",)
+
+
+TOOLS_SPEC = spec_of(ToolsConfig)
 
 
 def parse_jobs(raw: t.Mapping[str, t.Any]) -> JobsConfig:
@@ -163,12 +127,12 @@ def parse_jobs(raw: t.Mapping[str, t.Any]) -> JobsConfig:
 
 def parse_checks(raw: t.Mapping[str, t.Any]) -> ChecksConfig:
     """Build a ``ChecksConfig`` from options of the types of ``CHECKS_SPEC``."""
-    return ChecksConfig(**{key: raw[key] for key in CHECKS_SPEC if raw.get(key) is not None})
+    return ChecksConfig(**given(raw, CHECKS_SPEC))
 
 
 def parse_tools(raw: t.Mapping[str, t.Any]) -> ToolsConfig:
     """Build a ``ToolsConfig`` from options of the types of ``TOOLS_SPEC``."""
-    return ToolsConfig(**{key: tuple(raw[key]) for key in TOOLS_SPEC if raw.get(key) is not None})
+    return ToolsConfig(**given(raw, TOOLS_SPEC))
 
 
 def jobs_problems(raw: t.Mapping[str, t.Any]) -> list[str]:

@@ -8,6 +8,7 @@ Ansible's argument check accepts a string for a list or a dictionary, and passes
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -42,6 +43,39 @@ SWITCHES = {
     **dict.fromkeys(("false", "no", "off", "0", "n", "f"), False),
 }
 MAX_TEXT = 80
+
+
+def spec_of(config: type, **more: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the argument spec of a dataclass: type and default of each field, and ``more`` about it by its name.
+
+    A field of another class is no option, and None is no default.
+    """
+    spec: dict[str, dict[str, Any]] = {}
+    for field in dataclasses.fields(config):
+        option, default = _option(str(field.type)), getattr(config(), field.name)
+        if option:
+            found = {} if default is None else {"default": list(default) if isinstance(default, tuple) else default}
+            spec[field.name] = {**option, **found, **more.get(field.name, {})}
+    return spec
+
+
+def _option(annotation: str) -> dict[str, Any]:
+    name = annotation.partition(" | ")[0]
+    if name in ("str", "int", "bool"):
+        return {"type": name}
+    if name.startswith("t.Mapping["):
+        return {"type": "dict"}
+    if name in ("list[str]", "tuple[str, ...]"):
+        return {"type": "list", "elements": "str"}
+    if name.startswith(("list[dict[", "tuple[t.Mapping[")):
+        return {"type": "list", "elements": "dict"}
+    return {}
+
+
+def given(raw: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """Return the options that are set, for a configuration; a list as a tuple."""
+    values = {key: raw[key] for key in spec if raw.get(key) is not None}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 def coerce(name: str, value: Any) -> Any:

@@ -6,26 +6,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import (
-    ARGUMENT_SPEC,
-    ROLE_SPEC,
     EnrootConfig,
     RoleConfig,
     parse_role,
     problems,
     role_problems,
 )
-
-
-def test_class_and_spec_have_same_options_and_defaults() -> None:
-    own = {key: option["default"] for key, option in ROLE_SPEC.items() if key not in ARGUMENT_SPEC}
-    fields = {entry.name: getattr(RoleConfig(), entry.name) for entry in dataclasses.fields(RoleConfig)}
-    fields.pop("enroot")
-    assert {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()} == own
 
 
 def test_options_left_out_or_null_have_their_defaults() -> None:

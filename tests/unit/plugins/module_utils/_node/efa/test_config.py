@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.config import (
-    ARGUMENT_SPEC,
     EfaConfig,
     known_type,
     parse_config,
@@ -20,12 +17,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.config imp
 
 def found(**options):
     return problems(options)
-
-
-def test_class_has_defaults_of_options():
-    defaults = {name: option["default"] for name, option in ARGUMENT_SPEC.items() if "default" in option}
-    assert parse_config(defaults) == EfaConfig() == parse_config({})
-    assert {field.name for field in dataclasses.fields(EfaConfig)} == ARGUMENT_SPEC.keys()
 
 
 def test_sound_settings_have_no_problems():

@@ -6,23 +6,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.config import (
-    ARGUMENT_SPEC,
-    GdsConfig,
     parse_config,
     problems,
 )
-
-
-def test_options_without_values_have_defaults_of_spec():
-    plain = dataclasses.asdict(GdsConfig())
-    assert set(plain) == set(ARGUMENT_SPEC)
-    defaults = {name: option.get("default") for name, option in ARGUMENT_SPEC.items()}
-    assert {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()} == defaults
-    assert parse_config(defaults) == parse_config({}) == GdsConfig()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing as t
+
 import pytest
 from ansible.errors import AnsibleError
 from ansible_collections.mlcluster.aws.plugins.filter import common
@@ -101,3 +104,35 @@ def test_variable_that_cannot_be_read_is_not_judged():
 
     spec = {"broken": {"type": "int"}, "it": {"type": "int"}}
     assert common.argument_type_errors(Variables(it="x"), spec) == ["it is 'x', a string; use an integer"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """A configuration with a field of each type."""
+
+    name: str = "a"
+    size: int | None = None
+    on: bool = True
+    words: tuple[str, ...] = ("x",)
+    rows: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    values: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    part: pytest.MonkeyPatch | None = None
+
+
+SPEC = {
+    "name": {"type": "str", "default": "a", "choices": ["a", "b"]},
+    "size": {"type": "int", "least": -1},
+    "on": {"type": "bool", "default": True},
+    "words": {"type": "list", "elements": "str", "default": ["x"]},
+    "rows": {"type": "list", "elements": "dict", "default": []},
+    "values": {"type": "dict", "default": {}},
+}
+
+
+def test_fields_of_class_are_options():
+    assert argument_types.spec_of(Options, name={"choices": ["a", "b"]}, size={"least": -1}) == SPEC
+
+
+def test_null_and_unknown_options_are_not_given():
+    given = argument_types.given({"words": ["y"], "on": None, "size": 3, "other": 1}, SPEC)
+    assert Options(**given) == Options(words=("y",), size=3)
