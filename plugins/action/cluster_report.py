@@ -56,9 +56,6 @@ FILES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
 class ActionModule(ActionBase):
     """Write the report on the controller, so that the data of hundreds of nodes is not sent to a host."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         answer: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

@@ -39,9 +39,6 @@ def gather(subset: Sequence[str]) -> dict[str, Any]:
 class ActionModule(ActionBase):
     """Gather facts without another process if the node is the controller and uses Ansible's own Python."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         answer: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

@@ -85,9 +85,6 @@ def _archive() -> str:
 class ActionModule(ActionBase):
     """Build the options of roles from their variables, look at the node unless that is done, and judge."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

@@ -28,9 +28,6 @@ ARGUMENTS: dict[str, Any] = {
 class ActionModule(ActionBase):
     """Start the verb with the module and poll it, because a module cannot print lines before its end."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         answer: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENTS)

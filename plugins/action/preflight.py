@@ -42,9 +42,6 @@ display = Display()
 class ActionModule(ActionBase):
     """Judge the results of controller and nodes on the controller, and report them."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         answer: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

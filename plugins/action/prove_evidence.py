@@ -20,9 +20,6 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
 class ActionModule(ActionBase):
     """Write the evidence of a run, on the controller only."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

@@ -30,9 +30,6 @@ def is_ours(playbooks: Any) -> bool:
 class ActionModule(ActionBase):
     """Check the names on the command line and in the inventory, on the controller only."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

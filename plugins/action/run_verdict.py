@@ -21,9 +21,6 @@ display = Display()
 class ActionModule(ActionBase):
     """Report the results that roles have kept, on the controller only."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(

@@ -33,9 +33,6 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 class ActionModule(ActionBase):
     """Plan the contents of the training image on the controller."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
