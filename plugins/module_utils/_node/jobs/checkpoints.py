@@ -22,6 +22,7 @@ import logging
 import os
 import posixpath
 import re
+import stat
 import sys
 import typing as t
 
@@ -46,8 +47,6 @@ _OWN_WORDS = ("mlcluster.checkpoint", '"schema"', '"world_size"', '"created"', '
 _WORDS_LEFT = 3
 # Files read in parallel to prove a checkpoint.
 READERS = 4
-# Errors that prove that nothing can be read at a path; a link that leads to itself never has a file.
-_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # The shortest prefix, so that all digits at the end belong to the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
 # The trainer of slurm_jobs appends eight hexadecimal digits.
@@ -79,8 +78,7 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
     for name in _names(directory):
         match = _NAME.fullmatch(name) if name.isprintable() else None
         path = posixpath.join(directory, name)
-        state = host.stat(path) if match else None
-        if match and state and state["is_dir"] and not state["is_link"]:
+        if match and _is_directory(path):
             # Before reading its content: only this very directory may be removed later.
             identity = _identity(path)
             complete = _whole(host, path, marker)
@@ -97,6 +95,14 @@ def _identity(path: str, directory: int | None = None) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 
 
+def _is_directory(path: str) -> bool:
+    """Return whether a path is a directory and no link. Raises OSError if that is unknown."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def _names(directory: str) -> list[str]:
     try:
         return sorted(os.listdir(directory))
@@ -111,6 +117,9 @@ def _whole(host: Host, path: str, marker: str) -> bool:
     """
     if _size(posixpath.join(path, marker)) is None:
         return False
+    if host.read_text(posixpath.join(path, marker)) is None:
+        # Raises the error that hides it. A directory or a pipe of that name is the marker of another training.
+        os.close(os.open(posixpath.join(path, marker), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     manifest = host.read_json(posixpath.join(path, marker))
     if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
         return True
@@ -132,7 +141,7 @@ def _is_backed_up(host: Host, path: str) -> bool:
         return bool(mark["content"] == content(path))
     except OSError as exc:
         # A link has lost its target, or a file was removed meanwhile.
-        if exc.errno not in _MISSING:
+        if not files.is_missing(exc, exc.filename or path):
             raise
         return False
 
@@ -255,7 +264,7 @@ def _size(path: str) -> int | None:
     try:
         return os.stat(path).st_size
     except OSError as exc:
-        if exc.errno not in _MISSING:
+        if not files.is_missing(exc, path):
             raise
         return None
 

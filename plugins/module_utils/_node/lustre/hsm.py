@@ -16,6 +16,7 @@ import os
 import stat
 import typing as t
 
+from ..system import files
 from ..system.ask import ask
 from ..system.host import Host, NodeError
 from ..system.shared_place import demand_answer
@@ -88,7 +89,7 @@ def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[
 
     def of(batch: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         output, problem = ask(host, ["lfs", "hsm_state", *batch], timeout=COMMAND_SECONDS)
-        existing = [path for path in batch if os.path.lexists(path)] if problem else batch
+        existing = [path for path in batch if files.may_exist(path)] if problem else batch
         if len(existing) < len(batch):
             return of(existing) if existing else {}
         if problem:
@@ -100,7 +101,7 @@ def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[
     found: dict[str, dict[str, t.Any]] = {}
     for part in _in_parallel(of, _batches(paths), parallel):
         found.update(part)
-    missing = [path for path in paths if path not in found and os.path.lexists(path)]
+    missing = [path for path in paths if path not in found and files.may_exist(path)]
     if missing:
         raise NodeError(
             f"lfs hsm_state reported no state of {missing[0]}: check with 'lfs hsm_state' that it is on Lustre"
@@ -222,7 +223,7 @@ def _request(
     again = [path for batch in _in_parallel(many, _batches(paths), parallel) for path in batch]
     # A file that was deleted meanwhile is missing in the next states.
     answers = _in_parallel(one, again, parallel)
-    refused = [(path, problem) for path, problem in answers if problem and os.path.lexists(path)]
+    refused = [(path, problem) for path, problem in answers if problem and files.may_exist(path)]
     tally.failures += [f"{path}: {problem}" for path, problem in refused]
     tally.waiting -= len(refused)
     return {path for path, _problem in refused}

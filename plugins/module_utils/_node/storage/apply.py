@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import itertools
 import posixpath
 import typing as t
 
@@ -493,8 +492,11 @@ def _mask_unit(host: Host, action: Action) -> None:
     if host.exists(path) and host.realpath(path) != "/dev/null":
         aside = f"{path}.replaced-by-mlcluster"
         # An earlier backup may hold a user's changes from before the image brought its own file again.
-        names = itertools.chain([aside], (f"{aside}.{number}" for number in itertools.count(2)))
-        host.rename(path, next(name for name in names if not host.exists(name)))
+        names = [aside, *(f"{aside}.{number}" for number in range(2, 1000))]
+        free = next((name for name in names if not host.exists(name)), None)
+        if free is None:
+            raise NodeError(f"{path} could not be set aside: {aside} and all numbers to 999 exist or cannot be read")
+        host.rename(path, free)
     host.run(["systemctl", "mask", action["unit"]], timeout=60)
 
 

@@ -228,6 +228,46 @@ def remove_directory(path: AnyPath) -> None:
         os.close(handle)
 
 
+def is_missing(error: OSError, path: AnyPath) -> bool:
+    """Return whether an error proves that nothing is at a path. Any other one, as of a server that is away, does not.
+
+    ELOOP alone is no proof: an automounter whose server does not answer reports it, too.
+    """
+    return error.errno in (errno.ENOENT, errno.ENOTDIR) or (error.errno == errno.ELOOP and _is_loop(os.fspath(path)))
+
+
+def _is_loop(path: str) -> bool:
+    """Return whether a link leads back to itself over links alone; False also if that is unknown."""
+    seen: set[str] = set()
+    while path not in seen:
+        seen.add(path)
+        try:
+            target = os.readlink(path)
+        except OSError:
+            return False
+        # The parent of a folder that is a link is elsewhere.
+        if ".." in target.split("/"):
+            return False
+        path = os.path.join(os.path.dirname(path), target)
+    return True
+
+
+def may_exist(path: AnyPath, follow: bool = False) -> bool:
+    """Return whether anything has a name, or may have it: False only if that is proved.
+
+    os.path.exists() and os.path.lexists() are False for every error. ``follow``: whether a broken link counts as
+    missing.
+    """
+    try:
+        os.stat(path, follow_symlinks=follow)
+    except OSError as exc:
+        return not is_missing(exc, path)
+    except ValueError:
+        # A name with a null character.
+        return False
+    return True
+
+
 def discard_directory(path: AnyPath) -> None:
     """Remove a directory with its content as far as possible, and report no error.
 

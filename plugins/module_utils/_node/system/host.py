@@ -250,8 +250,8 @@ class Host:
             return []
 
     def exists(self, path: str) -> bool:
-        """Return whether the path exists (a broken link does not)."""
-        return os.path.exists(path)
+        """Return whether the path exists (a broken link does not); True also where an error hides that."""
+        return files.may_exist(path, follow=True)
 
     def realpath(self, path: str) -> str:
         """Return the path with every link resolved."""

@@ -360,16 +360,18 @@ def test_entry_that_took_name_since_look_stays(tmp_path, verb):
     assert not checkpoints.remove(dataclasses.replace(old, path=str(tmp_path / "mine" / "step-9")))
 
 
-@pytest.mark.parametrize("what", ["stat", "listdir"])
-def test_absent_server_leaves_checkpoints_unknown(tmp_path, verb, monkeypatch, capsys, what):
-    """EIO for the marker of a good one is not that it has none, by which it would go."""
+@pytest.mark.parametrize("number", [errno.EIO, errno.ELOOP, errno.EACCES, errno.ESTALE])
+@pytest.mark.parametrize("what", ["stat", "listdir", "lstat", "open"])
+def test_absent_server_leaves_checkpoints_unknown(tmp_path, verb, monkeypatch, capsys, what, number):
+    """An error for the marker of a good one is not that it has none, by which it would go. Automounters give ELOOP."""
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     before = getattr(os, what)
 
-    def away(path, **given):
-        if str(path) in (str(tmp_path / "c"), f"{made[0]}/complete"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-        return before(path, **given)
+    def away(path, *rest, **given):
+        hidden = made[0] if what == "lstat" else f"{made[0]}/complete"
+        if str(path) == hidden or (what == "listdir" and str(path) == str(tmp_path / "c")):
+            raise OSError(number, os.strerror(number), str(path))
+        return before(path, *rest, **given)
 
     monkeypatch.setattr(checkpoints.os, what, away)
     for words in (["--prune", "1"], ["--latest"], ["--not-backed-up"], []):

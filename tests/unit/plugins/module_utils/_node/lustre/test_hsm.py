@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -108,6 +109,22 @@ def test_files_deleted_meanwhile_are_skipped(host, tree, monkeypatch, when):
     monkeypatch.setattr(host, "sleep", lambda seconds: remove())
     tally = lustre_hsm.run(host, "archive", tree)
     assert (tally.files, tally.done, tally.already, tally.waiting, tally.failures) == (5, 1, 3, 0, [])
+
+
+def test_file_that_an_error_hides_is_not_skipped(host, tree, monkeypatch):
+    """Only a deleted file may be left out: the others would count as sent."""
+    monkeypatch.setattr(host, "hsm_state", lambda paths: CommandResult(2, "", "Cannot send after transport endpoint"))
+    paths, before = lustre_hsm.files_below(tree), os.stat
+
+    def away(path, *rest, **given):
+        if str(path) in paths:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        return before(path, *rest, **given)
+
+    monkeypatch.setattr(os, "lstat", away)
+    monkeypatch.setattr(os, "stat", away)
+    with pytest.raises(NodeError, match="is unknown: "):
+        lustre_hsm.states(host, paths, 1)
 
 
 @pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])

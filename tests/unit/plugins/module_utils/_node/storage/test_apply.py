@@ -269,6 +269,17 @@ def test_earlier_backup_of_unit_file_is_not_replaced():
     assert kept == ["first", "second", "third"]
 
 
+def test_unit_file_without_free_name_stays(monkeypatch):
+    """As where no path of the directory can be looked at."""
+    host = scene.node(1)
+    path = f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"
+    host.machine.files[path] = "first"
+    monkeypatch.setattr(host, "exists", lambda path: True)
+    with pytest.raises(NodeError, match="could not be set aside"):
+        act(host, "mask_unit", unit=scene.PCLUSTER_UNIT)
+    assert host.machine.files[path] == "first"
+
+
 def test_directory_with_owner_and_mode():
     host = scene.node(0)
     fields = {"path": "/data/scratch", "owner": "ml", "group": None, "mode": "1777"}

@@ -358,6 +358,17 @@ def test_removed_tree_keeps_what_is_mounted_in_it(tmp_path, mounted):
     assert os.listdir(tmp_path) == ["theirs"]
 
 
+def test_link_over_links_to_itself_is_missing(tmp_path):
+    for name, target in (("a", "b"), ("b", tmp_path / "a"), ("up", "../up"), ("on", "on/x"), ("broken", "absent")):
+        (tmp_path / name).symlink_to(target)
+    follow = {name: files.may_exist(tmp_path / name, follow=True) for name in ("a", "b", "broken", "none", "a/x", "up")}
+    assert follow == {"a": False, "b": False, "broken": False, "none": False, "a/x": True, "up": False}
+    assert files.may_exist(tmp_path / "a") and files.may_exist(tmp_path / "broken")
+    assert not files.may_exist(tmp_path / "none") and not files.may_exist("a\0b")
+    error = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    assert [files.is_missing(error, tmp_path / name) for name in ("a", "up", "on", "none")] == [True, *[False] * 3]
+
+
 @pytest.mark.parametrize("mounted", ["tree", "tree/deep", "tree/deep/inner"])
 def test_discarded_tree_keeps_what_is_mounted_in_it(tmp_path, mounted):
     (tmp_path / "tree" / "deep").mkdir(parents=True)

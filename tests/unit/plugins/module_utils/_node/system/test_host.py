@@ -121,6 +121,17 @@ def test_broken_bytes_are_replaced(tmp_path):
     assert HOST.read_text(str(tmp_path / "file")) == "a�b"
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.ELOOP, errno.EACCES, errno.ESTALE])
+def test_path_that_an_error_hides_may_exist(monkeypatch, number):
+    """Its absence would mean: not configured, no earlier record, nothing to keep."""
+
+    def away(path, **_given):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(os, "stat", away)
+    assert HOST.exists("/fsx/file")
+
+
 def test_names_links_and_sums(tmp_path):
     (tmp_path / "b").write_text("x")
     (tmp_path / "a").symlink_to(tmp_path / "b")
@@ -128,6 +139,7 @@ def test_names_links_and_sums(tmp_path):
     assert HOST.listdir(str(tmp_path)) == ["a", "b", "c"]
     assert HOST.realpath(str(tmp_path / "a")) == str(tmp_path / "b")
     assert (HOST.exists(str(tmp_path / "a")), HOST.exists(str(tmp_path / "c"))) == (True, False)
+    assert not HOST.exists(str(tmp_path / "b" / "in a file")) and not HOST.exists("a\0b")
     assert HOST.sha256(str(tmp_path / "a")) == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
 
