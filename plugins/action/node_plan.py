@@ -214,7 +214,9 @@ class ActionModule(ActionBase):
         """Reject a removal without consent; the removal changes the node, so drop all answers."""
         consent = f"{role}_remove_confirmed"
         if not boolean(self._variables(role).get(consent, False), strict=False):
-            raise AnsibleActionFail(f"tasks_from: remove {what}; nothing was done, since {consent} is not true")
+            raise AnsibleActionFail(
+                f"nothing was done, since {consent} is not true: set it to confirm. This run {what}"
+            )
         return {"changed": False, "queried": False, "ansible_facts": self._cleared_facts()}
 
     def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:

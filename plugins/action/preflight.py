@@ -26,13 +26,15 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables imp
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import iam, names, preflight
 
 PROBES = ("ssh", "sudo", "python")
-# Roles whose nodes download an artifact: its name, the condition, and the variables of version and checksum.
+# Roles whose nodes download an artifact: its name, the condition, the variables of version and checksum, and the one
+# that keeps an older one.
 DOWNLOADS = {
     "efa_nccl": (
         "aws-efa-installer",
         "efa_nccl_installer_enabled",
         "efa_nccl_installer_version",
         "efa_nccl_installer_sha256",
+        "efa_nccl_existing",
     ),
 }
 
@@ -142,21 +144,26 @@ class ActionModule(ActionBase):
         return Variables(role, given, template)
 
     def _artifacts(self, raw: Mapping[str, Mapping[str, Any]]) -> list[verdict.Result]:
-        wanted: dict[str, bool] = {}
+        """Check the checksum of each download that any node would make, each set of variables once."""
+        wanted: dict[str, set[bool | None]] = {}
         locks = _artifacts.read_lock(_artifacts.collection_lock())
-        for role, (name, switch, version, checksum) in DOWNLOADS.items():
-            hosts = [given for given in raw.values() if _has_role(role, given)]
+        for role, (name, switch, version, checksum, existing) in DOWNLOADS.items():
             seen = set()
-            for given in hosts:
+            for given in raw.values():
+                if not _has_role(role, given):
+                    continue
                 variables = self._of_role(role, given)
                 lock = variables.get(f"{role}_lock_file")
-                key = (variables.get(switch), variables.get(version), variables.get(checksum), lock)
-                if key in seen or not key[0]:
+                fetches = preflight.fetches_efa(
+                    given.get("preflight_efa"), str(variables.get(version)), variables.get(existing) == "keep"
+                )
+                key = (variables.get(switch), variables.get(version), variables.get(checksum), lock, fetches)
+                if key in seen or not key[0] or fetches is False:
                     continue
                 seen.add(key)
                 every = (_artifacts.read_lock(lock) if lock else []) + locks
                 known = key[2] or _artifacts.find(name, version=key[1], locks=every)["sha256"]
-                wanted[f"{name} {key[1]}"] = bool(known)
+                wanted.setdefault(f"{name} {key[1]}", set()).add(True if known else None if fetches is None else False)
         return preflight.artifacts(wanted)
 
     def _aws(self, playbooks: Sequence[str], region: str | None) -> list[verdict.Result]:

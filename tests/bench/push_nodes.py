@@ -176,6 +176,8 @@ def _inventory(addresses: Sequence[str], folder: Path) -> dict[str, Any]:
             "ansible_python_interpreter": "/usr/bin/python3",
             "ansible_ssh_private_key_file": str(folder / "key"),
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={folder / 'known_hosts'}",
+            # Otherwise a node of the group efa without a device would be undeterminable.
+            "efa_nccl_expected_devices": 0,
         }
         for name, address in zip(names, addresses)
     }

@@ -1159,7 +1159,10 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "inventory.efa",
-        "the node shows less than the inventory expects",
+        (
+            "the node shows fewer than the inventory expects; undeterminable without any in the group efa on an "
+            "unknown type"
+        ),
         ("isolate",),
         ("run",),
     ),

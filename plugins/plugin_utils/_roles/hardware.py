@@ -11,9 +11,10 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import NO_SLURM as NO_CONTAINERS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plan import UNKNOWN_COUNT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan import NO_SLURM as NO_JOBS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import WITHOUT_SLURM
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result, failed
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result, failed, undeterminable
 
 # Prefixes of variables of the inventory ec2_nodes: the default, and with hostvars_prefix: ''.
 PREFIXES = ("ec2_", "")
@@ -27,12 +28,16 @@ LISTED = "the inventory lists the node as"
 
 @dataclasses.dataclass(frozen=True)
 class Hardware:
-    """Numbers of devices in the inventory, 0 if unknown; ``source`` names their origin."""
+    """Numbers of devices in the inventory, 0 if unknown; ``source`` names their origin.
+
+    ``efa_known``: whether the inventory determines the number of EFA devices, also of none.
+    """
 
     source: str = ""
     disks: int = 0
     gpus: int = 0
     efa: int = 0
+    efa_known: bool = False
 
 
 def known_hardware(variables: Mapping[str, Any]) -> Hardware:
@@ -44,6 +49,7 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
     if "kind" in given:
         gpus = given.get("count") if given["kind"] == "gpu" else 0
     attached = _first(variables, "efa_attached", int)
+    is_known = attached is not None or "efa_attached" in given or row is not None
     if attached is None:
         # The launch determines how many are attached; the type has the maximum.
         attached = given.get("efa_attached", 1 if instance_types.has_efa(row) else 0)
@@ -52,6 +58,7 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
         disks=_number(given.get("instance_store_count", disks)),
         gpus=_number(gpus),
         efa=_number(attached),
+        efa_known=is_known,
     )
 
 
@@ -70,7 +77,7 @@ def _number(value: Any) -> int:
 def missing(
     role: str, answer: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]
 ) -> list[Result]:
-    """Return a failure for each thing that the node must have and a role did not find.
+    """Return a verdict for each thing that the node must have, or may have to have, and a role did not find.
 
     ``variables`` are those of the node: ``VARIABLES``, ``KIND``, and Ansible's ``group_names`` and ``groups``.
     """
@@ -79,8 +86,10 @@ def missing(
         groups, has_head = [kind], True
     else:
         groups, has_head = variables.get("group_names") or [], bool((variables.get("groups") or {}).get("head"))
+    hardware = known_hardware(variables)
     return [
-        *missing_hardware(role, answer, options, known_hardware(variables)),
+        *missing_hardware(role, answer, options, hardware),
+        *unknown_efa(role, answer, options, hardware, groups),
         *missing_slurm(role, answer, options, groups, has_head),
     ]
 
@@ -106,6 +115,25 @@ def missing_hardware(
             hint = "look with lspci and dmesg, or correct the inventory"
             return [_lacks("efa", text, hardware.efa, found, hint)]
     return []
+
+
+def unknown_efa(
+    role: str, answer: Mapping[str, Any], options: Mapping[str, Any], hardware: Hardware, groups: Collection[str]
+) -> list[Result]:
+    """Return an undeterminable verdict for a node of the group efa of an unknown type, if the role found no device."""
+    is_unknown = not answer["plan"]["concerned"] and UNKNOWN_COUNT in answer["plan"]["reason"]
+    # The role has a verdict of its own for names of accelerated types.
+    is_judged = hardware.efa_known or _devices(answer) is not None or _is_own(options, "expected_devices")
+    if role != "efa_nccl" or "efa" not in groups or not is_unknown or is_judged:
+        return []
+    return [
+        undeterminable(
+            "inventory.efa",
+            "unknown_type",
+            message="the node is in the group efa, its instance type is unknown, and no EFA device was found",
+            hint="set ec2_instance_type, or efa_nccl_expected_devices (0 for none), or take it out of the group efa",
+        )
+    ]
 
 
 def missing_slurm(

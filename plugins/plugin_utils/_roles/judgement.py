@@ -44,7 +44,7 @@ def judge(
         return _ended(lines, found, [], fails)
     if plan["refusals"]:
         # The present state is judged as well: a refusal to change it is not a verdict on it.
-        lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
+        lines = (*notes, f"nothing is changed: {'; '.join(plan['refusals'])}", *answer["lines"])
         return _ended(lines, [*earlier_problems, *plan["refusals"], *answer["problems"]], answer["details"], required)
     if not plan["empty"] and is_check:
         return Judgement((*notes, f"would change {', '.join(plan['differences'])}"))

@@ -9,11 +9,12 @@ Each function returns verdicts (``mlcluster.result/1``) with what was tried, wha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.parse import parse_marker
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import at_least, version_key
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
     Result,
     Scope,
@@ -133,15 +134,39 @@ def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> li
     return [passed("preflight.variables", list(roles), message=f"the options of {', '.join(roles)} are valid")]
 
 
-def artifacts(wanted: Mapping[str, bool]) -> list[Result]:
-    """Check the artifacts that nodes would download: "NAME VERSION" to whether its sha256 is known."""
+def fetches_efa(task: Any, wanted: str, keeps: bool) -> bool | None:
+    """Return whether a node downloads the EFA installer, by the task that read its ``efa_installed_packages``.
+
+    ``keeps``: whether an older EFA is kept. None if the node gave no answer and may keep its own. A download for the
+    repair of a damaged installation is not foreseen.
+    """
+    if not isinstance(task, Mapping) or task.get("skipped") or task.get("unreachable") or "rc" not in task:
+        return None if keeps else True
+    found = version_key(parse_marker(str(task.get("stdout") or ""))["version"])
+    if task["rc"] != 0 or not found:
+        return True
+    return not (keeps or at_least(found, version_key(wanted)))
+
+
+def artifacts(wanted: Mapping[str, Collection[bool | None]]) -> list[Result]:
+    """Check the artifacts that nodes would download.
+
+    ``wanted`` maps "NAME VERSION" to whether its sha256 is known; None if it is not and the download is not certain.
+    """
     if not wanted:
         return [not_applicable("preflight.artifacts", "no node downloads an artifact with these variables")]
-    unknown = sorted(name for name, is_known in wanted.items() if not is_known)
+    hint = "run make lock-artifacts on a connected machine, or set the sha256 in the role's variable"
+    unknown = sorted(name for name, states in wanted.items() if False in states)
     if unknown:
         text = f"the sha256 of {', '.join(unknown)} is unknown, so nodes reject the download"
-        hint = "run make lock-artifacts on a connected machine, or set the sha256 in the role's variable"
         return [failed("preflight.artifacts", text, hint=hint)]
+    unsure = sorted(name for name, states in wanted.items() if None in states)
+    if unsure:
+        text = (
+            f"the sha256 of {', '.join(unsure)} is unknown, and a node that gave no answer downloads it unless it "
+            "keeps an older one"
+        )
+        return [undeterminable("preflight.artifacts", "no_answer", message=text, hint=hint)]
     known = sorted(wanted)
     return [passed("preflight.artifacts", known, message=f"the sha256 of {', '.join(known)} is known")]
 

@@ -30,14 +30,19 @@ WITHOUT_VERDICTS = ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools")
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """The state of one role on one node; ``counts``: it fails the run. ``texts`` are the reasons."""
+    """The state of one role on one node; ``texts`` are the reasons.
+
+    ``counts``: it fails the run. ``uncounted`` is why a failure does not: the role is not required, or check mode.
+    """
 
     state: str
     texts: tuple[str, ...] = ()
     counts: bool = False
+    uncounted: str = ""
     results: tuple[dict[str, Any], ...] = ()
 
 
+NOT_REQUIRED, CHECK_MODE = "not required", "check mode"
 Table = Mapping[str, Mapping[str, Cell]]
 
 
@@ -89,7 +94,9 @@ def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
     if last.failure or problems:
         is_unknown = bool(last.results) and not last.failure and result.FAIL not in statuses
         state = NOT_PROVED if is_unknown and result.UNDETERMINABLE in statuses else FAILED
-        return Cell(state, problems or (str(last.failure),), counts or bool(last.failure), results)
+        counts = counts or bool(last.failure)
+        uncounted = "" if counts else CHECK_MODE if last.required or missing else NOT_REQUIRED
+        return Cell(state, problems or (str(last.failure),), counts, uncounted, results)
     if not last.final:
         return _unjudged(last, ended)
     if not last.concerned:
@@ -181,8 +188,8 @@ def _reason_lines(cells: Table) -> list[str]:
             hosts.setdefault((NOT_PROVED, "", UNREACHED), []).append(host)
         for role, found in by_role.items():
             for text in found.texts:
-                is_extra = found.state == FAILED and not found.counts
-                hosts.setdefault((found.state + (" (not required)" if is_extra else ""), role, text), []).append(host)
+                suffix = f" ({found.uncounted})" if found.state == FAILED and found.uncounted else ""
+                hosts.setdefault((found.state + suffix, role, text), []).append(host)
     roles_by_reason: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for state, role, text in sorted(hosts, key=lambda key: (_sort_key([key[0].partition(" (")[0]]), _order(key[1]))):
         roles_by_reason.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)

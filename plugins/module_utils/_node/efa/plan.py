@@ -32,6 +32,8 @@ SAFE_MODE = "efa_nccl_safe_mode"
 
 # Steps of the installer.
 INSTALL, REPAIR, UPGRADE = "install", "repair", "upgrade"
+# The reason of a plan on a node that may lack its EFA devices.
+UNKNOWN_COUNT = "how many there should be is not known"
 KEEP_NEWER, KEEP_OLDER, NOTHING = "keep newer", "keep older", "none"
 
 _VARIANTS = {
@@ -54,8 +56,8 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
         return refused(ROLE, unsupported)
     if not is_concerned(facts, config):
         where = facts["instance_type"] or "this machine"
-        is_unknown = not facts["instance_type"] or may_have_efa(facts)
-        known = "how many there should be is not known" if is_unknown else "none is expected"
+        is_unknown = facts["expected_devices"] is None and (not facts["instance_type"] or may_have_efa(facts))
+        known = UNKNOWN_COUNT if is_unknown else "none is expected"
         return not_concerned(ROLE, f"no EFA device, and {known} on {where}")
     try:
         rendered, problem = environment(facts, config), ""
@@ -125,7 +127,7 @@ def _unreadable(facts: Facts, config: EfaConfig) -> t.Iterator[str]:
     wants_packages = config.installer_enabled or config.hold or config.packages
     if facts["package_manager"] is None and wants_packages:
         yield (
-            "asked dpkg-query or rpm for the packages of this node and got no answer, so nothing was done: check that "
+            "asked dpkg-query or rpm for the packages of this node and got no answer: check that "
             "'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
     total = facts["huge_pages"]["total"]

@@ -325,7 +325,7 @@ class Follower:
                 if not self.answered:
                     raise NodeError(
                         f"queried job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
-                        "job may continue; start slurmctld, then follow it with job_id"
+                        "job may continue; follow it with job_id once 'scontrol ping' shows the controller up"
                     )
                 return False
             self.slurm.host.sleep(poll)

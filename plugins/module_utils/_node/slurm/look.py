@@ -76,7 +76,8 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     if not facts["healthy"]:
         output = " ".join((ping.stderr or ping.stdout).replace("*", "").split())
         facts["problems"].append(
-            f"looked for a running controller and found none ({output}): start slurmctld, then look at its log"
+            f"looked for a running controller and found none ({output}): wait until 'scontrol ping' "
+            "shows one up; on the head node, start slurmctld or read its log"
         )
         return facts
 

@@ -141,7 +141,9 @@ def test_answer_is_used_once(node):
 def test_removed_role_is_looked_at_again(node):
     node.task(roles=["nvidia_gds"])
     other_answers(node)
-    with pytest.raises(AnsibleActionFail, match="tasks_from: remove takes limits away; nothing was done, since efa_nc"):
+    with pytest.raises(
+        AnsibleActionFail, match=r"nccl_remove_confirmed is not true: set it to confirm\. This run takes "
+    ):
         node.task(role="efa_nccl", removal="takes limits away")
     assert left(node) == {OWN, OTHER}
     node.variables["efa_nccl_remove_confirmed"] = "yes"

@@ -13,10 +13,11 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware impo
     missing,
     missing_hardware,
     missing_slurm,
+    unknown_efa,
 )
 
 P5 = {"ec2_instance_type": "p5.48xlarge"}
-WHOLE = Hardware("the inventory lists the node as a p5.48xlarge", disks=8, gpus=8, efa=32)
+WHOLE = Hardware("the inventory lists the node as a p5.48xlarge", disks=8, gpus=8, efa=32, efa_known=True)
 
 
 def answer(concerned=False, devices=None):
@@ -27,20 +28,23 @@ def answer(concerned=False, devices=None):
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        (P5, Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 1)),
+        (P5, Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 1, True)),
         ({**P5, "efa_attached": 32}, WHOLE),
         (
             {"instance_type": "p5.48xlarge", "accelerators": {"efa_attached": 16}},
-            Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 16),
+            Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 16, True),
         ),
-        ({"ec2_instance_type": "trn1.32xlarge"}, Hardware("the inventory lists the node as a trn1.32xlarge", 4, 0, 1)),
-        ({"ec2_instance_type": "m5.large"}, Hardware("the inventory lists the node as a m5.large", 0, 0, 0)),
+        (
+            {"ec2_instance_type": "trn1.32xlarge"},
+            Hardware("the inventory lists the node as a trn1.32xlarge", 4, 0, 1, True),
+        ),
+        ({"ec2_instance_type": "m5.large"}, Hardware("the inventory lists the node as a m5.large", 0, 0, 0, False)),
         (
             {
                 "ec2_instance_type": "zz9.metal",
                 "ec2_accelerators": {"kind": "gpu", "count": 4, "instance_store_count": 2, "efa_attached": 0},
             },
-            Hardware("the inventory lists the node as a zz9.metal", 2, 4, 0),
+            Hardware("the inventory lists the node as a zz9.metal", 2, 4, 0, True),
         ),
         (
             {"ec2_instance_type": ["p5"], "ec2_accelerators": "8", "efa_attached": True},
@@ -89,6 +93,36 @@ def test_present_or_waived_hardware_is_no_failure(role, given, options):
 @pytest.mark.parametrize("role", ["nvme_raid0", "nvidia_gds", "efa_nccl"])
 def test_empty_inventory_expects_nothing(role):
     assert missing_hardware(role, answer(), {}, Hardware()) == []
+
+
+def no_device(reason="no EFA device, and how many there should be is not known on this machine", results=()):
+    return {"plan": {"concerned": False, "reason": reason}, "results": list(results)}
+
+
+def test_group_efa_without_type_and_device_is_undeterminable():
+    (found,) = missing("efa_nccl", no_device(), {}, {"group_names": ["compute", "efa"], "ec2_instance_type": "zz9.x"})
+    assert (found.id, found.status, found.reason) == ("inventory.efa", "undeterminable", "unknown_type")
+    assert "in the group efa, its instance type is unknown, and no EFA device was found" in found.line()
+    assert "efa_nccl_expected_devices (0 for none)" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "variables"),
+    [
+        ("efa_nccl", no_device(), {"group_names": ["compute"]}),
+        ("efa_nccl", no_device("no EFA device, and none is expected on m5.large"), {"group_names": ["efa"]}),
+        ("efa_nccl", no_device(), {"group_names": ["efa"], "ec2_efa_attached": 0}),
+        ("efa_nccl", no_device(), {"group_names": ["efa"], "ec2_accelerators": {"efa_attached": 0}}),
+        ("efa_nccl", no_device(), {"group_names": ["efa"], "ec2_instance_type": "g4dn.xlarge"}),
+        ("efa_nccl", no_device(results=[{"id": "efa.devices", "found": 0}]), {"group_names": ["efa"]}),
+        ("efa_nccl", {**no_device(), "plan": {"concerned": True, "reason": ""}}, {"group_names": ["efa"]}),
+        ("nvidia_gds", no_device(), {"group_names": ["efa"]}),
+    ],
+)
+def test_known_absence_of_efa_has_no_verdict(role, given, variables):
+    assert missing(role, given, {}, variables) == []
+    assert unknown_efa(role, no_device(), {}, Hardware(efa_known=True), ["efa"]) == []
+    assert unknown_efa(role, no_device(), {"expected_devices": 0}, Hardware(), ["efa"]) == []
 
 
 NO_CONTAINERS = "there is no Slurm on this node, so nothing would start a container"

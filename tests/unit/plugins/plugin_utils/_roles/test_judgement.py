@@ -67,7 +67,7 @@ def test_refusal_is_reported_and_fails_required_role(is_check):
     found = answer(refused("gds", ["the driver is too old"]))
     assert judge(found, True, False, is_check).failure == "the driver is too old\nthe log"
     judged = judge(found, False, False, is_check)
-    assert (judged.failure, judged.lines[:2]) == (None, ("nothing is done, since the driver is too old", GOOD))
+    assert (judged.failure, judged.lines[:2]) == (None, ("nothing is changed: the driver is too old", GOOD))
     bad = answer(refused("gds", ["the driver is too old"]), [BAD])
     assert judge(bad, True, False, is_check).failure == f"the driver is too old; {BAD}\nthe log"
 

@@ -93,8 +93,33 @@ def test_names_variables_and_artifacts_are_judged():
     wrong = preflight.variables({"efa_nccl_hold is 3": [f"n{at}" for at in range(7)]}, ["efa_nccl"])
     assert lines(wrong) == ["FAIL preflight.variables: efa_nccl_hold is 3 (n0, n1, n2, n3, n4 and 2 more)"]
     assert preflight.artifacts({})[0].status == "not_applicable"
-    assert preflight.artifacts({"a 1": True})[0].status == "pass"
-    assert "the sha256 of b 2 is unknown, so" in lines(preflight.artifacts({"a 1": True, "b 2": False}))[0]
+    assert preflight.artifacts({"a 1": {True}})[0].status == "pass"
+    assert "the sha256 of b 2 is unknown, so" in lines(preflight.artifacts({"a 1": {True}, "b 2": {False, None}}))[0]
+    (unsure,) = preflight.artifacts({"a 1": {True}, "b 2": {True, None}})
+    assert (unsure.status, unsure.reason) == ("undeterminable", "no_answer") and "the sha256 of b 2" in unsure.message
+
+
+def marker(version):
+    return {"rc": 0, "stdout": f"# EFA installer version: {version}\r\n# Debug\r\nefa-2.1.amzn2.x86_64\r\n"}
+
+
+@pytest.mark.parametrize(
+    ("task", "keeps", "fetches"),
+    [
+        (None, False, True),
+        (None, True, None),
+        ({"skipped": True, "rc": 0}, True, None),
+        ({"unreachable": True, "rc": 0, **marker("1.40.0")}, True, None),
+        ({"rc": 1, "stdout": ""}, True, True),
+        ({"rc": 0, "stdout": "nonsense"}, True, True),
+        (marker("1.40.0"), True, False),
+        (marker("1.40.0"), False, True),
+        (marker("1.51.0"), False, False),
+        (marker("1.52.0"), False, False),
+    ],
+)
+def test_node_that_keeps_its_efa_fetches_none(task, keeps, fetches):
+    assert preflight.fetches_efa(task, "1.51.0", keeps) is fetches
 
 
 def probe(ssh=None, sudo=None, python=None):

@@ -140,6 +140,20 @@ def test_failure_of_optional_role_is_marked():
     assert output[-1] == "  n1: efa_nccl failed (not required): slow"
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_missing_hardware_in_check_mode_is_not_called_optional(required):
+    lacks = result.failed("inventory.disks", "8 disks, and none was found").to_dict()
+    output = verdict.lines(verdict.table([entry(results=[lacks], required=required, check=True)], []))
+    assert "failed (check mode): FAIL inventory.disks" in output[-1]
+    (run,) = verdict.lines(verdict.table([entry(results=[lacks], required=required)], []))[-1:]
+    assert "efa_nccl failed: FAIL inventory.disks" in run
+
+
+def test_optional_role_in_check_mode_is_called_optional():
+    output = verdict.lines(verdict.table([entry(problems=["slow"], required=False, check=True)], []))
+    assert output[-1] == "  n1: efa_nccl failed (not required): slow"
+
+
 def test_each_role_has_own_id_in_report():
     table = verdict.table([entry(role=role, results=[PASS]) for role in ROLES], [])
     found = result.loads(verdict.reports(table, "2026-01-31T12:00:00Z", {}))

@@ -93,6 +93,8 @@ def test_unknown_type_without_efa_is_left_unchanged():
     node = Node(host)
     assert node.plan().reason == "no EFA device, and how many there should be is not known on this machine"
     assert node.problems() == []
+    expects_none = Node(host, expected_devices=0)
+    assert expects_none.plan().reason == "no EFA device, and none is expected on this machine"
 
 
 @pytest.mark.parametrize(("kind", "unknown"), [("p99.48xlarge", True), ("trn9.48xlarge", True), ("m99.large", False)])
