@@ -76,9 +76,6 @@ class Ec2(Silent):
     def get_supported_architectures(self, name):
         return self.get_instance_type_info(name).supported_architecture()
 
-    def get_default_instance_type(self):
-        return "t3.micro"
-
     def get_official_image_id(self, *_args, **_kwargs):
         return "ami-00000000000000000"
 
@@ -89,14 +86,8 @@ class Ec2(Silent):
         image = {"ImageId": ami_id, "Architecture": self.image_architecture, "State": "available", "Tags": []}
         return ImageInfo({**image, "BlockDeviceMappings": [disk]})
 
-    def describe_images(self, ami_ids=None, **_kwargs):
-        return [self.describe_image(ami_id) for ami_id in ami_ids or ["ami-00000000000000000"]]
-
-    def get_key_info(self, name):
-        return {"KeyName": name, "KeyType": "ed25519"}
-
     def describe_key_pair(self, name):
-        return {"KeyPairs": [self.get_key_info(name)]}
+        return {"KeyPairs": [{"KeyName": name, "KeyType": "ed25519"}]}
 
     def describe_subnets(self, names):
         shape = {"VpcId": VPC, "AvailabilityZone": ZONE, "MapPublicIpOnLaunch": False, "CidrBlock": "10.0.0.0/16"}
@@ -105,22 +96,14 @@ class Ec2(Silent):
     def get_subnet_avail_zone(self, _name):
         return ZONE
 
-    get_availability_zone_of_subnet = get_subnet_avail_zone
-
     def get_subnets_az_mapping(self, names):
         return dict.fromkeys(names, ZONE)
-
-    def get_subnets_az_id_mapping(self, names):
-        return dict.fromkeys(names, "offline-az1")
 
     def get_subnet_vpc(self, _name):
         return VPC
 
     def get_subnet_cidr(self, _name):
         return "10.0.0.0/16"
-
-    def get_vpc_cidr(self, _name):
-        return ["10.0.0.0/16"]
 
     def is_enable_dns_support(self, _name):
         return True
@@ -155,9 +138,6 @@ class Ec2(Silent):
     def get_instance_type_and_reservation_type_from_capacity_reservation(self, name):
         kind, _count, reservation = self.reservations.get(name, ("t3.micro", 1, "default"))
         return kind, reservation
-
-    def placement_group_exists(self, _name):
-        return True
 
 
 class Fsx(Silent):
