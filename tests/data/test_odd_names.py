@@ -20,7 +20,6 @@ from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import backup
 from mlcluster_data.checkpoints.directory import INDEX, DirectoryStore, Manifest, verify
 from mlcluster_data.errors import FAIL, PASS
-from mlcluster_data.files import durable
 from mlcluster_data.files.durable import FileSum
 
 from tests.data.support.fake_s3 import _server, server
@@ -222,11 +221,3 @@ def test_unreadable_manifest_is_not_missing_for_collect(run, tmp_path, away, num
         status, lines = run(*unread)
         assert status == FAIL and os.strerror(number) in lines[0], lines
     assert (tmp_path / "inputs" / "input-00000.jsonl").read_bytes() == before
-
-
-def test_link_over_links_to_itself_is_missing(tmp_path):
-    for name, target in (("a", "b"), ("b", tmp_path / "a"), ("up", "../up"), ("on", "on/x")):
-        (tmp_path / name).symlink_to(target)
-    assert [durable.is_plain(tmp_path / name) for name in "ab"] == [False, False]
-    error = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    assert [durable.is_missing(error, tmp_path / name) for name in ("a", "up", "on", "none")] == [True, *[False] * 3]

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import itertools
 import json
@@ -253,6 +254,31 @@ def test_concurrent_removals_of_checkpoint_succeed(store, monkeypatch, when):
     monkeypatch.setattr(os, when, meanwhile)
     checkpoint_store.retain(store, 1, checkpoint_store.Proofs(store).good)
     assert second and sorted(path.name for path in store.path.iterdir()) == ["latest", step_name(2)]
+
+
+UNREADABLE = {
+    "list": ("stat", "complete", lambda store, _files: store.steps()),
+    "manifest": ("open", "complete", lambda store, _files: store.manifest(1)),
+    "size of a file": ("stat", "__0_0.distcp", lambda store, files: store.check(1, files, None)),
+    "content of a file": ("open", "__0_0.distcp", lambda store, files: store.check(1, files, None)),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_unreadable_file_is_neither_missing_nor_torn(store, monkeypatch, what):
+    """With a server of Lustre away, a good checkpoint would be set aside, or another one loaded."""
+    function, name, read = UNREADABLE[what]
+    publish(store, 1)
+    files, real = store.manifest(1).files, getattr(os, function)
+
+    def away(path, *given, **named):
+        if str(path).endswith(name):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, function, away)
+    with pytest.raises(OSError, match="Input/output error"):
+        read(store, files)
 
 
 def test_names_of_steps_are_parsed():

@@ -475,6 +475,59 @@ def test_files_below_folder_are_complete(tmp_path):
     assert [str(path.relative_to(tmp_path)) for path in durable.files_below(tmp_path)] == ["a", "b/two", "c"]
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "expected"),
+    [
+        ("a", errno.ELOOP, True),
+        ("b", errno.ELOOP, True),
+        ("self", errno.ELOOP, True),
+        ("self", errno.EIO, False),
+        # As of an automounter whose server does not answer.
+        ("file", errno.ELOOP, False),
+        ("link", errno.ELOOP, False),
+        ("none", errno.ELOOP, False),
+        # The parent of a folder that is a link is elsewhere.
+        ("up", errno.ELOOP, False),
+        ("on", errno.ELOOP, False),
+        ("none", errno.ENOENT, True),
+        ("none", errno.ENOTDIR, True),
+        ("none", errno.EIO, False),
+        ("none", errno.EACCES, False),
+    ],
+)
+def test_path_is_missing_only_where_that_is_proved(tmp_path, name, number, expected):
+    (tmp_path / "file").write_bytes(b"")
+    links = {"a": "b", "b": tmp_path / "a", "self": "self", "link": "file", "up": "../up", "on": "on/x"}
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(target)
+    assert durable.is_missing(OSError(number, os.strerror(number)), tmp_path / name) is expected
+
+
+def test_looks_at_path_follow_links_as_their_names_state(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "directory").mkdir()
+    for link, target in {"link": "file", "dangling": "none", "loop": "loop"}.items():
+        (tmp_path / link).symlink_to(target)
+    names = ("file", "directory", "link", "dangling", "loop", "none")
+    paths = [tmp_path / name for name in names]
+    assert [durable.exists(path) for path in paths] == [True, True, True, False, False, False]
+    assert [durable.is_plain(path) for path in paths] == [True, False, True, False, False, False]
+    states = [durable.state(path) for path in paths]
+    assert [state and stat.S_IFMT(state.st_mode) for state in states] == [
+        stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFLNK, stat.S_IFLNK, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("look", [durable.exists, durable.is_plain, durable.state])
+def test_path_that_cannot_be_looked_up_is_error(tmp_path, monkeypatch, look):
+    def away(path, **_named):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(durable.os, "stat", away)
+    with pytest.raises(OSError, match="Input/output error"):
+        look(tmp_path / "file")
+
+
 HIDES = {
     "link to a folder": (lambda place: place.symlink_to(place.parent), "is a link to a folder, which is not followed"),
     "link to nowhere": (lambda place: place.symlink_to("absent"), "is a link that leads nowhere"),

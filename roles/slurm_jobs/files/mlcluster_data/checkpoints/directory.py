@@ -284,7 +284,7 @@ class DirectoryStore:
             if not is_naming(named):
                 LOGGER.warning("%s is of another program, so it stays and does not name the newest checkpoint", latest)
             elif named is not None and not steps:
-                latest.unlink(missing_ok=True)
+                latest.unlink()
             elif steps and named != naming(steps[0]):
                 durable.write(latest, naming(steps[0]))
         except OSError as exc:
