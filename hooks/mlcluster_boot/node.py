@@ -67,6 +67,7 @@ class Role:
 
     @property
     def full_name(self) -> str:
+        """The name with its collection."""
         return self.name if "." in self.name else f"mlcluster.aws.{self.name}"
 
 

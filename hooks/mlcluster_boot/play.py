@@ -136,10 +136,12 @@ class Run:
 
     @property
     def log_file(self) -> Path:
+        """Ansible's log of this run."""
         return self.directory / "ansible.log"
 
     @property
     def status_file(self) -> Path:
+        """The state of this run, in JSON."""
         return self.directory / "status.json"
 
     def _publish(self, report_dir: Path, keep: int) -> None:
@@ -263,6 +265,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
+        """0: all tasks succeeded; 1: a task failed or a host was unreachable; 2: any other end."""
         return {"successful": 0, "failed": 1, "unreachable": 1}.get(self.state, 2)
 
     def lines(self) -> list[str]:

@@ -81,6 +81,7 @@ class Report:
 
     @property
     def status_file(self) -> Path:
+        """The state of this run, in JSON."""
         return self.directory / "status.json"
 
     def left(self) -> float:

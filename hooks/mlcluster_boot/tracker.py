@@ -40,6 +40,7 @@ class Task:
     changed: int = 0
 
     def title(self) -> str:
+        """Return the name of the task, after that of its role, if any."""
         return f"{self.role} : {self.name}" if self.role else self.name
 
 

@@ -32,7 +32,7 @@ def forget(path: Path) -> None:
 
 def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, Mapping[str, Any]]) -> None:
     """Record the request of a run that configured the node, if every role of the run supports ``look``."""
-    names = [_plain(role) for role in roles]
+    names = [_short_name(role) for role in roles]
     if all(name in options for name in names):
         document = {"schema": SCHEMA, "key": key, "options": {name: options[name] for name in names}}
         Host().write_text(str(path), json.dumps(document, indent=2, sort_keys=True) + "\n", 0o600)
@@ -49,12 +49,12 @@ def look(path: Path, key: str, roles: Sequence[Role], variables: Mapping[str, An
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or record.get("key") != key:
         return None
     options = record.get("options")
-    names = [_plain(role) for role in roles]
+    names = [_short_name(role) for role in roles]
     if not isinstance(options, dict) or any(name not in options for name in names):
         return None
     started = time.monotonic()
     answers = _ask(host, {name: options[name] for name in names})
-    if answers is None or any(_is_wrong(name, answers[name], options[name], variables) for name in names):
+    if answers is None or any(_is_changed(name, answers[name], options[name], variables) for name in names):
         return None
     seconds = round(time.monotonic() - started, 3)
     return [
@@ -72,7 +72,7 @@ def _ask(host: Host, options: Mapping[str, Any]) -> dict[str, dict[str, Any]] | 
     return look_all(host, options) if options.keys() <= DOMAINS.keys() else None
 
 
-def _is_wrong(name: str, answer: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+def _is_changed(name: str, answer: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
     from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import missing
 
     plan = answer["plan"]
@@ -81,6 +81,6 @@ def _is_wrong(name: str, answer: Mapping[str, Any], options: Mapping[str, Any], 
     return bool(missing(name, answer, options, variables))
 
 
-def _plain(role: Role) -> str:
+def _short_name(role: Role) -> str:
     """Return the short name of a role of this collection; a role of another keeps its full name."""
     return role.full_name.removeprefix("mlcluster.aws.")

@@ -309,35 +309,37 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if self.get_option("cache"):
             self.load_cache_plugin()
 
-    def _check_names(self, given: Any) -> None:
+    def _check_names(self, options: Any) -> None:
         """Raise AnsibleParserError for unknown options: a file with a misspelt cluster_name would select everything."""
         known = {
-            alias for name, about in self.option_definitions.items() for alias in (name, *about.get("aliases", ()))
+            alias
+            for name, definition in self.option_definitions.items()
+            for alias in (name, *definition.get("aliases", ()))
         }
-        wrong = []
-        for name in sorted({str(name) for name in given} - known):
+        errors = []
+        for name in sorted({str(name) for name in options} - known):
             close = difflib.get_close_matches(name, known, 1)
             foreign_hint = _ec2_options.FOREIGN_OPTIONS.get(name)
             hint = foreign_hint or (f"did you mean {close[0]}?" if close else "")
-            wrong.append(f"{name} ({hint})" if hint else name)
-        if wrong:
+            errors.append(f"{name} ({hint})" if hint else name)
+        if errors:
             where = f"see ansible-doc -t inventory {self.NAME}"
-            raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; {where}")
+            raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(errors)}; {where}")
 
-    def _check_switches(self, given: dict[str, Any]) -> None:
+    def _check_switches(self, options: dict[str, Any]) -> None:
         """Raise AnsibleParserError for a switch that is not a boolean, which ansible-core reads as off."""
-        for name, value in given.items():
+        for name, value in options.items():
             is_switch = self.option_definitions.get(name, {}).get("type") in ("bool", "boolean")
-            word = value.strip().lower() if isinstance(value, str) else value
-            if is_switch and value is not None and word not in BOOLEANS:
+            switch_text = value.strip().lower() if isinstance(value, str) else value
+            if is_switch and value is not None and switch_text not in BOOLEANS:
                 raise AnsibleParserError(f"{self.NAME}: {name} is '{value}'; use true or false")
 
     def load_cache_plugin(self) -> None:
         """Load the cache plugin; if that fails, warn and continue without a cache, which only saves time."""
-        place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
-        problem = f"any user may write to {place}; set cache_connection to a directory of your own"
+        directory = _ec2_cache.open_to_all(self.get_option("cache_connection"))
+        problem = f"any user may write to {directory}; set cache_connection to a directory of your own"
         # If a concurrent run creates the directory between check and creation, the first try fails.
-        for _try in range(2 if place is None else 0):
+        for _try in range(2 if directory is None else 0):
             try:
                 super().load_cache_plugin()
             except AnsibleError as exc:
@@ -411,12 +413,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.display.display(f"{self.NAME}: {text}", stderr=True)
 
     def _warn_empty(self, settings: _ec2_options.Settings, answer: _ec2_fetch.Answer) -> None:
-        where = f"{', '.join(answer.regions)} of account {answer.account or 'unknown'}"
-        filters_text = "; ".join(f"{one['Name']} = {', '.join(one['Values'][:5])}" for one in settings.filters)
+        searched = f"{', '.join(answer.regions)} of account {answer.account or 'unknown'}"
+        filters_text = "; ".join(f"{entry['Name']} = {', '.join(entry['Values'][:5])}" for entry in settings.filters)
         if answer.records:
             self._warn(f"include and exclude leave none of the {len(answer.records)} instances with {filters_text}")
         else:
-            self._warn(f"no instance in {where} has {filters_text}")
+            self._warn(f"no instance in {searched} has {filters_text}")
 
     def _answer(self, path: str, settings: _ec2_options.Settings, may_read: bool) -> _ec2_fetch.Answer:
         if not self.get_option("cache"):
@@ -447,8 +449,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return None
 
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
-        kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
-        answer = _ec2_fetch.ask(settings.access, settings.question, kept, self._report)
+        hardware_cache = _ec2_hardware.LongCache(
+            _ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds
+        )
+        answer = _ec2_fetch.ask(settings.access, settings.question, hardware_cache, self._report)
         # The service models of botocore form cycles and would stay for the rest of the run.
         gc.collect()
         return answer
@@ -491,22 +495,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             stored = self.inventory.hosts[name].vars
             for variable in common:
                 strings.add(stored[variable])
-            given = {hardware: record["accelerators"]} if hardware else {}
+            hardware_facts = {hardware: record["accelerators"]} if hardware else {}
             if hardware and inherited.get(record["instance_type"]) != record["accelerators"]:
                 set_variable(name, hardware, _inert(record["accelerators"]))
-            facts.append(given)
+            facts.append(hardware_facts)
             if compose:
-                variables.update(_inert(given))
+                variables.update(_inert(hardware_facts))
                 self._plugin_variables = variables.keys() - others
                 self._set_composite_vars(compose, variables, name, strict=strict)
         self._plugin_variables = set(settings.variables.values()) - others
         self._construct_groups(names, facts)
 
     def _names(self, records: list[dict[str, Any]], settings: _ec2_options.Settings) -> tuple[list[str], list[str]]:
-        made_later = map(self._sanitize_group_name, self.get_option("groups") or ())
+        later_groups = map(self._sanitize_group_name, self.get_option("groups") or ())
         variable = settings.variables["instance_id"]
         owners = {name: host.vars[variable] for name, host in self.inventory.hosts.items() if variable in host.vars}
-        return _ec2_names.assign(records, settings.hostnames, {*self.inventory.groups, *made_later}, owners)
+        return _ec2_names.assign(records, settings.hostnames, {*self.inventory.groups, *later_groups}, owners)
 
     def _share_hardware(self, records: list[dict[str, Any]], variable: str) -> dict[str, Any]:
         """Set the facts that most hosts of a type have on the group of the type; returns those facts by type.
@@ -554,12 +558,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _check_expressions(self) -> None:
         """Analyze every expression once. Raises OptionError for one that Jinja cannot parse."""
-        given = [("compose", name, text) for name, text in (self.get_option("compose") or {}).items()]
-        given += [("groups", name, text) for name, text in (self.get_option("groups") or {}).items()]
+        expressions = [("compose", name, text) for name, text in (self.get_option("compose") or {}).items()]
+        expressions += [("groups", name, text) for name, text in (self.get_option("groups") or {}).items()]
         for entry in self.get_option("keyed_groups") or []:
             if isinstance(entry, dict):
-                given.append(("keyed_groups", entry.get("prefix") or "", entry.get("key")))
-        for option, name, text in given:
+                expressions.append(("keyed_groups", entry.get("prefix") or "", entry.get("key")))
+        for option, name, text in expressions:
             if isinstance(text, str) and text not in self._expression_inputs:
                 try:
                     self._expression_inputs[text] = _ec2_expression.parse_expression(text)
@@ -644,4 +648,4 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 self.inventory.add_child(group, host)
 
     def _is_member(self, host: str, group: str) -> bool:
-        return any(one.name == group for one in self.inventory.get_host(host).get_groups())
+        return any(member.name == group for member in self.inventory.get_host(host).get_groups())

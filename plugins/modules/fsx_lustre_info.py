@@ -57,7 +57,7 @@ file_systems:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
 
-WAY_OUT = (
+ADVICE = (
     "let this controller ask (credentials with fsx:DescribeFileSystems), or set dns_name and mount_name, not the id"
 )
 
@@ -71,7 +71,7 @@ def main() -> None:
     try:
         names, problems = fsx.mount_names(aws.client(module.params, "fsx"), wanted, module.params["region"])
     except aws.AwsError as exc:
-        module.fail_json(msg=f"{exc}; {WAY_OUT}")
+        module.fail_json(msg=f"{exc}; {ADVICE}")
     if problems:
         module.fail_json(msg="; ".join(problems))
     module.exit_json(changed=False, file_systems=names)

@@ -35,8 +35,8 @@ options:
     default: full
   seconds:
     description:
-      - Limit for all checks together, at most 3600. The default is 4 for V(prolog), 180 for V(full), 120 for
-        V(container).
+      - Time limit in seconds for all checks together, at most 3600. The default is 4 for V(prolog), 180 for V(full),
+        120 for V(container).
     type: int
   instance_type:
     description: EC2 instance type. The default is read from the firmware tables.
@@ -50,7 +50,7 @@ options:
     description: Xids before this time, such as C(2026-01-31 12:00:00), do not count. The default is the last boot.
     type: str
   scratch:
-    description: Directory of the jobs' directories. The default is C(jobs) on the local volume.
+    description: Parent directory of the directories of jobs. The default is C(jobs) on the local volume.
     type: path
   least_free_percent:
     description: Percent of the space and the inodes below O(scratch) that must be free.
@@ -83,7 +83,8 @@ options:
     type: dict
     default: {}
   kind:
-    description: Type of this node in the cluster. If there is a Slurm, it must know a V(compute) node.
+    description: Type of this node in the cluster. If Slurm is installed, it must list a V(compute)
+      node.
     type: str
     choices: [head, login, compute]
   image:
@@ -260,33 +261,35 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    given = module.params
+    params = module.params
     options = Options(
-        instance_type=given["instance_type"],
-        expected_efa=given["expected_efa"],
-        xid_since=given["xid_since"],
-        scratch=given["scratch"],
-        least_free_percent=given["least_free_percent"],
-        mounts=tuple(given["mounts"]),
-        host_facts=given["host_facts"],
-        require={name: str(version) if version else None for name, version in given["require"].items()},
+        instance_type=params["instance_type"],
+        expected_efa=params["expected_efa"],
+        xid_since=params["xid_since"],
+        scratch=params["scratch"],
+        least_free_percent=params["least_free_percent"],
+        mounts=tuple(params["mounts"]),
+        host_facts=params["host_facts"],
+        require={name: str(version) if version else None for name, version in params["require"].items()},
         may_write=not module.check_mode,
-        **{name: given[name] for name in ("expectations", "kind", "image", "image_user", "slurm_prefix", "slurm_conf")},
+        **{
+            name: params[name] for name in ("expectations", "kind", "image", "image_user", "slurm_prefix", "slurm_conf")
+        },
     )
-    problems = option_errors(options, given["seconds"])
+    problems = option_errors(options, params["seconds"])
     if problems:
         module.fail_json(msg="; ".join(problems))
     host = Host()
     began = host.monotonic()
-    results, versions = split(run_profile(host, given["profile"], options, given["seconds"]))
-    keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
+    results, versions = split(run_profile(host, params["profile"], options, params["seconds"]))
+    blocking_results = blocking(results, params["gate"] == "closed", params["least_severity"])
     module.exit_json(
         changed=False,
-        profile=given["profile"],
-        instance_type=given["instance_type"] or instance_type(host),
+        profile=params["profile"],
+        instance_type=params["instance_type"] or instance_type(host),
         instance_id=instance_id(host),
-        ready=not keep_away,
-        blocking=[result.line() for result in keep_away],
+        ready=not blocking_results,
+        blocking=[result.line() for result in blocking_results],
         **answer(results),
         versions=versions,
         seconds=round(host.monotonic() - began, 3),

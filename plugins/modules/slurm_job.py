@@ -244,6 +244,7 @@ class Run:
         self.result: dict[str, t.Any] = {"changed": False}
 
     def follower(self, job_id: int) -> slurm_job.Follower:
+        """Return a follower of the job, which reads the exit file if one is set."""
         return slurm_job.Follower(self.slurm, job_id, self.params["exit_file"])
 
     def submit(self) -> t.Optional[int]:
@@ -271,13 +272,13 @@ class Run:
         number = slurm_job.submit(self.slurm, request)
         # The job exists from here on, even if later looks fail.
         self.result.update(job=slurm_job.submitted_job(number), changed=True)
-        older = slurm_job.give_way(self.slurm, request, number) if request.unique else None
+        older = slurm_job.cancel_duplicate(self.slurm, request, number) if request.unique else None
         return number if older is None else self.use(older, request, f"job {number} was cancelled")
 
     def use(self, job_id: int, request: slurm_job.Request, done: str) -> int:
         """Follow an existing job instead of submitting one; return its number."""
         self.result.update(job=slurm_job.submitted_job(job_id), existing=True)
-        self.module.warn(slurm_job.taken_sentence(job_id, request, done))
+        self.module.warn(slurm_job.duplicate_message(job_id, request, done))
         return job_id
 
     def complete(self, job_id: int) -> None:
@@ -318,6 +319,7 @@ class Run:
             self.module.warn(str(exc))
 
     def main(self) -> None:
+        """Reach the requested state and exit with the result. Raises NodeError."""
         state, job_id = self.params["state"], self.params["job_id"]
         if state in ("completed", "submitted") and job_id is None:
             job_id = self.submit()
@@ -334,6 +336,7 @@ class Run:
         self.module.exit_json(**self.result)
 
     def cancel(self, job_id: int) -> None:
+        """Cancel the job, and wait up to CANCEL_SECONDS for its end. Raises NodeError."""
         if self.module.check_mode:
             self.look(job_id)
             self.result["changed"] = self.result["job"]["state"] not in slurm_result.ENDED

@@ -23,8 +23,8 @@ PIP_SECONDS = 600
 # The only form of marker allowed in a node's lock.
 CONDITION = re.compile(r"python_full_version (?P<operator><|>=) '(?P<major>\d+)\.(?P<minor>\d+)'")
 # Files that never configure a node: tests of collections, other programs of ansible-core, documentation of filters
-# and tests, and files for Windows. A node pays for each file at its first start, and again at each later one.
-LEFT_OUT = re.compile(
+# and tests, and files for Windows. Each file takes time at the first start of a node and at each later one.
+EXCLUDED = re.compile(
     r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/"
     r"|^ansible/(galaxy/|cli/(adhoc|config|console|doc|galaxy|inventory|pull|vault)\.py\Z"
     r"|plugins/(filter|test)/[^/]+\.yml\Z|.*\.(ps1|psm1|cs)\Z)"
@@ -103,12 +103,12 @@ def _lock_text(lock: Path) -> str:
         ) from exc
 
 
-def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]) -> None:
+def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, options: t.Sequence[str]) -> None:
     """Download the packages pinned by ``lock`` into ``dest``. Raises BundleError with pip's last error line."""
     command = [*pip, "--disable-pip-version-check", "-q", "download", "--no-deps", "--require-hashes"]
-    command += ["--only-binary=:all:", *words, "--dest", str(dest), "-r", str(lock)]
+    command += ["--only-binary=:all:", *options, "--dest", str(dest), "-r", str(lock)]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -122,10 +122,10 @@ def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]
         raise BundleError(
             f"pip could not fetch {lock.name} ({exc}): use a Python with pip, and configure a package index"
         ) from exc
-    if done.returncode:
+    if completed.returncode:
         output = (
-            [line for line in done.stderr.splitlines() if "ERROR" in line]
-            or done.stderr.splitlines()
+            [line for line in completed.stderr.splitlines() if "ERROR" in line]
+            or completed.stderr.splitlines()
             or ["no error output"]
         )
         raise BundleError(
@@ -133,19 +133,21 @@ def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]
         )
 
 
-def cached(pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str, words: t.Sequence[str]) -> list[Path]:
+def cached(
+    pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str, options: t.Sequence[str]
+) -> list[Path]:
     """Return the wheels of ``lock`` for ``key``; downloaded once, as a cache directory is complete or absent."""
     text = read_lock(lock, python)
     folder = cache / f"{key}-{sha256(text.encode())[:16]}"
     if not folder.is_dir():
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as aside:
-                fetched = Path(aside) / "wheels"
+            with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as staging:
+                fetched = Path(staging) / "wheels"
                 fetched.mkdir()
-                part = Path(aside) / lock.name
+                part = Path(staging) / lock.name
                 part.write_text(text, encoding="utf-8")
-                run_pip(pip, part, fetched, words)
+                run_pip(pip, part, fetched, options)
                 if not folder.is_dir():
                     fetched.rename(folder)
         except OSError as exc:
@@ -161,7 +163,7 @@ def fetch(pip: t.Sequence[str], lock: Path, cache: Path, target: Target) -> list
     abi = f"cp{target.python.replace('.', '')}"
     found: dict[str, Path] = {}
     for machine in MACHINES:
-        words = [
+        options = [
             "--python-version",
             target.python,
             "--implementation",
@@ -174,8 +176,8 @@ def fetch(pip: t.Sequence[str], lock: Path, cache: Path, target: Target) -> list
             "none",
         ]
         for platform in PLATFORMS:
-            words += ["--platform", f"{platform}_{machine}"]
-        for wheel in cached(pip, lock, target.python, cache, f"py{target.python}-{machine}", words):
+            options += ["--platform", f"{platform}_{machine}"]
+        for wheel in cached(pip, lock, target.python, cache, f"py{target.python}-{machine}", options):
             found.setdefault(wheel.name, wheel)
     return [found[name] for name in sorted(found)]
 
@@ -185,14 +187,14 @@ def license_of(metadata: str) -> str:
     fields = email.parser.HeaderParser().parsestr(metadata)
     classifiers = [value for value in fields.get_all("Classifier", []) if value.startswith("License ::")]
     short = (fields.get("License") or "").strip()
-    words = [fields.get("License-Expression"), short if "\n" not in short else ""]
-    words += [value.rpartition("::")[2].strip() for value in classifiers]
-    return next((str(word) for word in words if word and str(word).lower() != "unknown"), "unknown")
+    names = [fields.get("License-Expression"), short if "\n" not in short else ""]
+    names += [value.rpartition("::")[2].strip() for value in classifiers]
+    return next((str(word) for word in names if word and str(word).lower() != "unknown"), "unknown")
 
 
 def _file_path(name: str) -> str:
     """Return the path of a wheel's member in the site directory; empty for a member to skip."""
-    if name.endswith("/") or LEFT_OUT.search(name):
+    if name.endswith("/") or EXCLUDED.search(name):
         return ""
     moved = re.match(r"[^/]+\.data/(?:purelib|platlib)/(.+)", name)
     return moved.group(1) if moved else name
@@ -200,23 +202,23 @@ def _file_path(name: str) -> str:
 
 def read_wheel(path: Path) -> Wheel:
     """Read one wheel and its files. Raises BundleError for any other file."""
-    named = WHEEL_NAME.fullmatch(path.name)
+    parsed_name = WHEEL_NAME.fullmatch(path.name)
     try:
         data = path.read_bytes()
         with zipfile.ZipFile(path) as source:
             members = [(info, _file_path(info.filename)) for info in source.infolist()]
             files = {
-                place: Member(source.read(info), bool(info.external_attr >> 16 & 0o100))
-                for info, place in members
-                if place
+                file_path: Member(source.read(info), bool(info.external_attr >> 16 & 0o100))
+                for info, file_path in members
+                if file_path
             }
     except (OSError, zipfile.BadZipFile) as exc:
         raise BundleError(f"{path} is not a wheel ({exc}): remove it and build again") from exc
-    metadata = [member.data for place, member in files.items() if place.endswith(".dist-info/METADATA")]
-    if not named or len(metadata) != 1:
+    metadata = [member.data for file_path, member in files.items() if file_path.endswith(".dist-info/METADATA")]
+    if not parsed_name or len(metadata) != 1:
         raise BundleError(f"{path} is not a wheel (its name or its METADATA is missing): remove it and build again")
-    words = license_of(metadata[0].decode("utf-8", "replace"))
-    return Wheel(normalized(named["name"]), named["version"], words, sha256(data), files)
+    license_name = license_of(metadata[0].decode("utf-8", "replace"))
+    return Wheel(normalized(parsed_name["name"]), parsed_name["version"], license_name, sha256(data), files)
 
 
 def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, list[dict[str, str]]]:
@@ -233,9 +235,9 @@ def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, lis
         wheel = read_wheel(path)
         if wheel.sha256 not in allowed.get(wheel.name, set()):
             raise BundleError(f"{path} does not match {lock.name}: remove it and build again")
-        for place, member in wheel.files.items():
-            if wheel.name not in seen or place.endswith(".so"):
-                files[place] = member
+        for file_path, member in wheel.files.items():
+            if wheel.name not in seen or file_path.endswith(".so"):
+                files[file_path] = member
         seen.add(wheel.name)
         components.append(
             {

@@ -142,7 +142,7 @@ def differences(found: t.Mapping[str, t.Any], wanted: Request) -> list[str]:
 
 
 def associations(fsx: t.Any, identifier: str) -> list[dict[str, t.Any]]:
-    """Return the S3 associations of a file system."""
+    """Return the S3 associations of a file system, as DescribeDataRepositoryAssociations returns them."""
     with aws.doing(f"looking at the data repository associations of {identifier}"):
         return aws.pages(
             fsx.describe_data_repository_associations,

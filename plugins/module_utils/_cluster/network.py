@@ -86,8 +86,8 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
         for key in ("EnableDnsSupport", "EnableDnsHostnames")
     }
     found["vpc"] = {"id": vpc, "cidr": vpcs[0]["CidrBlock"], "dns": all(attributes.values())}
-    inside = _filter("vpc-id", vpc)
-    subnets, others = _ours(name, aws.pages(ec2.describe_subnets, "Subnets", Filters=inside), ("public", "private"))
+    in_vpc = _filter("vpc-id", vpc)
+    subnets, others = _ours(name, aws.pages(ec2.describe_subnets, "Subnets", Filters=in_vpc), ("public", "private"))
     found["subnets"] = {
         part: {
             "id": entry["SubnetId"],
@@ -100,9 +100,9 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
     foreign = [f"subnet {entry['SubnetId']}" for entry in others]
     found["foreign"] = foreign
     found.update(_internet_gateway(ec2, name, vpc, foreign))
-    found.update(_gateways(ec2, name, inside, foreign))
-    found["routes"] = _route_tables(ec2, name, inside, foreign)
-    groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside), GROUPS)
+    found.update(_gateways(ec2, name, in_vpc, foreign))
+    found["routes"] = _route_tables(ec2, name, in_vpc, foreign)
+    groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=in_vpc), GROUPS)
     found["groups"] = {
         part: {
             "id": entry["GroupId"],
@@ -135,30 +135,30 @@ def _loose_gateways(ec2: t.Any, name: str) -> list[str]:
 
 def _foreign_resources(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
     """Return what blocks the deletion of a VPC, or would be deleted with it, a string each; ``interfaces`` are ours."""
-    inside = _filter("vpc-id", vpc)
+    in_vpc = _filter("vpc-id", vpc)
     found = [
         f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
-        for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=inside)
+        for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=in_vpc)
         if entry["NetworkInterfaceId"] not in interfaces
     ]
     for side in ("requester", "accepter"):
-        chosen = _filter(f"{side}-vpc-info.vpc-id", vpc)
+        filters = _filter(f"{side}-vpc-info.vpc-id", vpc)
         found += [
             f"peering {entry['VpcPeeringConnectionId']}"
-            for entry in aws.pages(ec2.describe_vpc_peering_connections, "VpcPeeringConnections", Filters=chosen)
+            for entry in aws.pages(ec2.describe_vpc_peering_connections, "VpcPeeringConnections", Filters=filters)
             if entry["Status"]["Code"] not in PEERING_GONE
         ]
-    chosen = _filter("attachment.vpc-id", vpc)
+    filters = _filter("attachment.vpc-id", vpc)
     found += [
         f"VPN gateway {entry['VpnGatewayId']}"
-        for entry in ec2.describe_vpn_gateways(Filters=chosen)["VpnGateways"]
+        for entry in ec2.describe_vpn_gateways(Filters=filters)["VpnGateways"]
         if entry["State"] not in GATEWAY_GONE
         and any(link["VpcId"] == vpc and link["State"] != "detached" for link in entry.get("VpcAttachments", []))
     ]
     found += [
         f"transit gateway attachment {entry['TransitGatewayAttachmentId']}"
         for entry in aws.pages(
-            ec2.describe_transit_gateway_vpc_attachments, "TransitGatewayVpcAttachments", Filters=inside
+            ec2.describe_transit_gateway_vpc_attachments, "TransitGatewayVpcAttachments", Filters=in_vpc
         )
         if entry["State"] not in ATTACHMENT_GONE
     ]
@@ -170,7 +170,7 @@ def _foreign_resources(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> lis
     ]
     found += [
         f"network access list {entry['NetworkAclId']}"
-        for entry in aws.pages(ec2.describe_network_acls, "NetworkAcls", Filters=inside)
+        for entry in aws.pages(ec2.describe_network_acls, "NetworkAcls", Filters=in_vpc)
         if not entry["IsDefault"]
     ]
     return found
@@ -202,50 +202,57 @@ def _internet_gateway(ec2: t.Any, name: str, vpc: str, foreign: list[str]) -> Lo
     return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": is_own}
 
 
-def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
+def _gateways(ec2: t.Any, name: str, in_vpc: list[dict[str, t.Any]], foreign: list[str]) -> Look:
     """Return the NAT gateway and the endpoint with our tag; others are added to ``foreign``, also a second one with
     the tag, which no part of the network would delete."""
-    nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
-    living: list[dict[str, t.Any]] = []
+    nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=in_vpc)
+    own_nats: list[dict[str, t.Any]] = []
     for nat in nats:
         if nat["State"] not in NAT_GONE:
-            if aws.tags_of(nat).get(TAG) == name and not living:
-                living.append(nat)
+            if aws.tags_of(nat).get(TAG) == name and not own_nats:
+                own_nats.append(nat)
             else:
                 foreign.append(f"NAT gateway {nat['NatGatewayId']}")
-    s3: list[dict[str, t.Any]] = []
-    for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside):
+    own_endpoints: list[dict[str, t.Any]] = []
+    for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=in_vpc):
         if entry["State"].lower() in ENDPOINT_GONE:
             continue
         # An endpoint of type Interface has network interfaces and no route table.
         gateway = entry.get("VpcEndpointType", "Gateway") == "Gateway" and entry["ServiceName"].endswith(".s3")
-        if gateway and aws.tags_of(entry).get(TAG) == name and not s3:
-            s3.append(entry)
+        if gateway and aws.tags_of(entry).get(TAG) == name and not own_endpoints:
+            own_endpoints.append(entry)
         else:
             foreign.append(f"endpoint {entry['VpcEndpointId']} of {entry['ServiceName']}")
     return {
         "nat": {
-            "id": living[0]["NatGatewayId"],
-            "interfaces": [address.get("NetworkInterfaceId") for address in living[0]["NatGatewayAddresses"]],
+            "id": own_nats[0]["NatGatewayId"],
+            "interfaces": [address.get("NetworkInterfaceId") for address in own_nats[0]["NatGatewayAddresses"]],
             "addresses": sorted(
-                address["PublicIp"] for address in living[0]["NatGatewayAddresses"] if address.get("PublicIp")
+                address["PublicIp"] for address in own_nats[0]["NatGatewayAddresses"] if address.get("PublicIp")
             ),
         }
-        if living
+        if own_nats
         else None,
-        "endpoint": {"id": s3[0]["VpcEndpointId"], "tables": sorted(s3[0].get("RouteTableIds", []))} if s3 else None,
+        "endpoint": {
+            "id": own_endpoints[0]["VpcEndpointId"],
+            "tables": sorted(own_endpoints[0].get("RouteTableIds", [])),
+        }
+        if own_endpoints
+        else None,
     }
 
 
-def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
+def _route_tables(ec2: t.Any, name: str, in_vpc: list[dict[str, t.Any]], foreign: list[str]) -> Look:
     tables = {}
-    every = aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside)
+    every = aws.pages(ec2.describe_route_tables, "RouteTables", Filters=in_vpc)
     own_by_part, others = _ours(name, every, ("public", "private"))
     for part, entry in own_by_part.items():
-        ways = [route for route in entry["Routes"] if route.get("DestinationCidrBlock") == ANY]
-        out = (ways[0].get("NatGatewayId") or ways[0].get("GatewayId")) if ways else None
+        default_routes = [route for route in entry["Routes"] if route.get("DestinationCidrBlock") == ANY]
+        gateway = (
+            (default_routes[0].get("NatGatewayId") or default_routes[0].get("GatewayId")) if default_routes else None
+        )
         subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
-        tables[part] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
+        tables[part] = {"id": entry["RouteTableId"], "out": gateway, "subnets": subnets}
     # The main table is created and deleted with the VPC.
     foreign += [
         f"route table {entry['RouteTableId']}"
@@ -312,7 +319,7 @@ def _user_network_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
                 yield f"cluster_{key} has '{value}': {exc}"
                 continue
             if network.prefixlen == 0:
-                yield f"cluster_{key} has '{value}', the whole world; use the networks of your users"
+                yield f"cluster_{key} has '{value}', every address; use the networks of your users"
             elif is_documentation(network):
                 yield f"cluster_{key} has '{value}', which is set aside for examples; use the networks of your users"
             elif network.version == 6:
@@ -381,24 +388,24 @@ def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 def _route_steps(found: Look, subnets: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str]]:
     routes = found.get("routes", {})
-    outs = {"public": found.get("igw"), "private": (found.get("nat") or {}).get("id")}
+    gateways = {"public": found.get("igw"), "private": (found.get("nat") or {}).get("id")}
     for part in ("public", "private"):
         table = routes.get(part)
         own = [subnets[part]["id"]] if part in subnets else []
-        if not table or table["out"] != outs[part] or table["subnets"] != own or outs[part] is None:
-            way = "internet gateway" if part == "public" else "NAT gateway"
-            yield f"route_{part}", f"{part} route table over the {way}"
+        if not table or table["out"] != gateways[part] or table["subnets"] != own or gateways[part] is None:
+            gateway_name = "internet gateway" if part == "public" else "NAT gateway"
+            yield f"route_{part}", f"{part} route table over the {gateway_name}"
     endpoint = found.get("endpoint")
     tables = sorted(table["id"] for table in routes.values())
     if not endpoint or len(tables) < 2 or endpoint["tables"] != tables:
         yield (
             "endpoint",
-            "S3 gateway endpoint in both route tables, past the NAT gateway",
+            "S3 gateway endpoint in both route tables, which bypasses the NAT gateway",
         )
 
 
 def outputs(found: Look) -> dict[str, t.Any]:
-    """Return the data of a complete network that a cluster needs."""
+    """Return the values of a complete network for a cluster: subnets, CIDR block, zone, ids of security groups."""
     return {
         "head_subnet": found["subnets"]["public"]["id"],
         "compute_subnet": found["subnets"]["private"]["id"],

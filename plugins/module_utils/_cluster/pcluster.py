@@ -14,10 +14,10 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, Host
 
 # The message of a dry run that would have worked; its exit status is 1, like that of a failure.
-DRY_RUN_WORDS = "Request would have succeeded, but DryRun flag is set."
-ABSENT_WORDS = "does not exist"
+DRY_RUN_MESSAGE = "Request would have succeeded, but DryRun flag is set."
+MISSING_MESSAGE = "does not exist"
 # make setup installs only the validators' packages; without the others the program fails.
-UNFINISHED_WORDS = "ModuleNotFoundError"
+MISSING_PACKAGES_MESSAGE = "ModuleNotFoundError"
 INSTALL = "make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
 ASK_SECONDS = 120
 # All validators ask AWS one after the other, and CDK writes the template.
@@ -60,12 +60,12 @@ def progress(cluster: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t
     return text
 
 
-def _minutes(stamp: str, now: float) -> int | None:
+def _minutes(timestamp: str, now: float) -> int | None:
     import datetime
 
     try:
         # Python 3.9 does not parse Z.
-        begun = datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+        begun = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     except ValueError:
         return None
     return max(0, int((now - begun.timestamp()) // 60))
@@ -82,15 +82,15 @@ class Pcluster:
         """Return the answer of one verb, also a failure's message. Raises AwsError without an answer."""
         argv = [*self.environment, self.program, verb, "--cluster-name", self.name, "--region", self.region, *options]
         try:
-            ran = self.host.run(argv, timeout=seconds, check=False)
+            completed = self.host.run(argv, timeout=seconds, check=False)
         except CommandError as exc:
             raise AwsError(f"{exc}; {INSTALL}") from exc
         try:
-            return parse(ran.stdout)
+            return parse(completed.stdout)
         except ValueError as exc:
-            output = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
-            advice = f"; {INSTALL}" if output.startswith(UNFINISHED_WORDS) else ""
-            text = f"pcluster {verb} ended with status {ran.rc} and {exc}; it reported: {output}{advice}"
+            output = (completed.stderr.strip() or completed.stdout.strip() or "nothing").splitlines()[-1]
+            advice = f"; {INSTALL}" if output.startswith(MISSING_PACKAGES_MESSAGE) else ""
+            text = f"pcluster {verb} ended with status {completed.rc} and {exc}; it reported: {output}{advice}"
             raise AwsError(text) from exc
 
     def describe(self) -> Answer | None:
@@ -98,17 +98,17 @@ class Pcluster:
         answer = self.call("describe-cluster")
         if "clusterStatus" in answer:
             return answer
-        if ABSENT_WORDS in str(answer.get("message", "")):
+        if MISSING_MESSAGE in str(answer.get("message", "")):
             return None
         raise AwsError(f"pcluster describe-cluster {self.name}: {answer.get('message', answer)}")
 
     def dry_run(self, config: str) -> tuple[bool, str, list[str]]:
-        """Return whether the creation would work, by the message; the message; the validators' messages."""
+        """Return whether the creation would work, pcluster's message, and the validators' messages."""
         answer = self.call(
             "create-cluster", "--cluster-configuration", config, "--dryrun", "true", seconds=CREATE_SECONDS
         )
         message = str(answer.get("message", ""))
-        return message == DRY_RUN_WORDS, message, findings(answer)
+        return message == DRY_RUN_MESSAGE, message, findings(answer)
 
     def create(self, config: str, rollback: bool) -> Answer:
         """Begin the creation. Raises AwsError with all reasons if it is refused."""

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EFA interfaces that AWS's set-up of FSx for Lustre clients configures.
 
-Source: FSx for Lustre User Guide, "Configuring EFA clients". Other types have two with several network cards,
-otherwise one.
+Source: FSx for Lustre User Guide, "Configuring EFA clients". Other types have two if they have several
+network cards, otherwise one.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ FILESYSTEM_NEEDS = ("name", "mount")
 # Options of hooks/on_node_configured.sh, in the order in which they are given.
 HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
 # Other options that its args may have.
-HOOK_ALONE = ("--required", "--best-effort")
+HOOK_SWITCHES = ("--required", "--best-effort")
 HOOK_ARGS = (
     *("--vars", "--roles", "--phase", "--node-type", "--wait-for", "--wait-seconds", "--root", "--deadline"),
     *("--on-failure", "--bucket-owner", "--log-prefix"),
@@ -133,7 +133,7 @@ def _missing(what: str, given: Settings, needs: tuple[str, ...]) -> Iterator[str
             yield f"{what} lacks '{key}'; set it"
 
 
-def _doubles(what: str, values: list[Any]) -> Iterator[str]:
+def _duplicates(what: str, values: list[Any]) -> Iterator[str]:
     for value in sorted({str(value) for value in values if value and values.count(value) > 1}):
         yield f"{what} '{value}' is used twice; use another value for one of them"
 
@@ -211,17 +211,17 @@ def _efa_problems(what: str, given: Settings) -> Iterator[str]:
         return
     step = EFA_STEP_GIB.get(given["throughput"])
     if step and given["gib"] and given["gib"] % step:
-        more = -(-given["gib"] // step) * step
+        next_size = -(-given["gib"] // step) * step
         yield (
             f"{what}: gib is {given['gib']}; with EFA and {given['throughput']} MB/s for each TiB it is a multiple of "
-            f"{step}: use {more}, or another throughput"
+            f"{step}: use {next_size}, or another throughput"
         )
 
 
 def hook_arguments(hook: Settings) -> list[tuple[str, str]]:
-    """Yield each option of the hook's args with its value, empty for an option without value."""
-    words = iter([str(word) for word in hook.get("args") or []])
-    return [(word, "" if word in HOOK_ALONE else next(words, "")) for word in words]
+    """Return each option of the hook's args with its value, empty for an option without value."""
+    arguments = iter([str(argument) for argument in hook.get("args") or []])
+    return [(argument, "" if argument in HOOK_SWITCHES else next(arguments, "")) for argument in arguments]
 
 
 def hook_problems(hook: Settings) -> Iterator[str]:
@@ -234,8 +234,8 @@ def hook_problems(hook: Settings) -> Iterator[str]:
         yield f"hook: args is '{hook['args']}'; use a list"
     else:
         for option, value in hook_arguments(hook):
-            if option not in (*HOOK_ALONE, *HOOK_ARGS):
-                yield f"hook: args has '{option}'; it may have {', '.join((*HOOK_ALONE, *HOOK_ARGS))}"
+            if option not in (*HOOK_SWITCHES, *HOOK_ARGS):
+                yield f"hook: args has '{option}'; it may have {', '.join((*HOOK_SWITCHES, *HOOK_ARGS))}"
             elif option in HOOK_ARGS and not value:
                 yield f"hook: args has {option} without a value; add one"
     for key in ("script", "bundle", "pointer"):
@@ -250,17 +250,17 @@ def hook_problems(hook: Settings) -> Iterator[str]:
         yield f"hook: sha256 is '{hook['sha256']}'; use 64 digits 0-9 and a-f"
 
 
-def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield each string in ``value`` with its path; entries of a list are identified by their names, if any."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
         for key, entry in value.items():
-            yield from _texts(f"{path}.{key}" if path else str(key), entry)
+            yield from _strings(f"{path}.{key}" if path else str(key), entry)
     elif isinstance(value, list):
         for number, entry in enumerate(value):
             name = entry.get("name") if isinstance(entry, Mapping) else None
-            yield from _texts(f"{path}.{name or number}", entry)
+            yield from _strings(f"{path}.{name or number}", entry)
 
 
 def _is_placeholder(value: str) -> bool:
@@ -278,7 +278,7 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
     given["ssh_cidrs"] = given.pop("head_ssh_cidr", "")
     return [
         f"cluster_{path} is '{value}', a placeholder; set your own"
-        for path, value in _texts("", {**given, "subnets": network})
+        for path, value in _strings("", {**given, "subnets": network})
         if _is_placeholder(value)
     ]
 
@@ -291,8 +291,8 @@ def coerce_settings(settings: Settings) -> dict[str, Any]:
 
 def problems(settings: Settings) -> list[str]:
     """Return all problems of the variables, a sentence each; pcluster's own validators run later."""
-    wrong = [*_type_errors("the cluster", settings, SETTINGS_TYPES)]
-    return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
+    type_errors = [*_type_errors("the cluster", settings, SETTINGS_TYPES)]
+    return [" ".join(sentence.split()) for sentence in (type_errors or _problems(settings))]
 
 
 def _region_problems(filesystem: Settings, settings: Settings, regions: Settings) -> Iterator[str]:
@@ -324,15 +324,16 @@ def _problems(settings: Settings) -> list[str]:
     regions = settings.get("fsx_regions") or {}
     found.extend(fsx_regions.option_errors(regions))
     for filesystem in filesystems:
-        wrong = list(filesystem_problems(filesystem))
-        found.extend(wrong or _region_problems(filesystem, settings, regions))
-    found.extend(_doubles("queue", [queue.get("name") for queue in queues]))
-    found.extend(_doubles("file system", [entry.get("name") for entry in filesystems]))
-    found.extend(_doubles("mount", [entry.get("mount") for entry in filesystems]))
-    made = [str(entry.get("name")) for entry in filesystems if entry.get("by_cluster") and not entry.get("id")]
-    if len(made) > 1:
+        errors = list(filesystem_problems(filesystem))
+        found.extend(errors or _region_problems(filesystem, settings, regions))
+    found.extend(_duplicates("queue", [queue.get("name") for queue in queues]))
+    found.extend(_duplicates("file system", [entry.get("name") for entry in filesystems]))
+    found.extend(_duplicates("mount", [entry.get("mount") for entry in filesystems]))
+    created = [str(entry.get("name")) for entry in filesystems if entry.get("by_cluster") and not entry.get("id")]
+    if len(created) > 1:
         found.append(
-            f"ParallelCluster creates at most one file system, and {', '.join(made)} have by_cluster; keep it for one"
+            f"ParallelCluster creates at most one file system, and {', '.join(created)} have by_cluster; keep it for "
+            "one"
         )
     found.extend(hook_problems(settings.get("hook") or {}))
     owners = (settings, *(_without_type_errors(queue, QUEUE_TYPES) for queue in queues))

@@ -84,6 +84,7 @@ class ExpressionInputs:
 
     @property
     def roots(self) -> frozenset[Step]:
+        """The variables that the inputs start from."""
         return frozenset(path[0] for path in self.inputs or ())
 
 

@@ -22,7 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files i
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
 FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
-WAY_OUT = (
+ADVICE = (
     "let this controller ask (credentials with fsx:DescribeFileSystems), or set dns_name and mount_name beside the id"
 )
 BOOT = (
@@ -42,14 +42,13 @@ def entry_problems(systems: Iterable[Any]) -> list[str]:
         identifier = _identifier(entry)
         if identifier is None:
             continue
-        where = entry.get("path")
+        path = entry.get("path")
         if not FILE_SYSTEM_ID.fullmatch(str(identifier)):
             found.append(
-                f"fsx_lustre_file_systems has {where} with the id {identifier!r}: use an id such as "
-                "fs-0123456789abcdef0"
+                f"fsx_lustre_file_systems has {path} with the id {identifier!r}: use an id such as fs-0123456789abcdef0"
             )
         elif bool(entry.get("dns_name")) != bool(entry.get("mount_name")):
-            found.append(f"fsx_lustre_file_systems has {where} with an id and a name: set the id alone, or both names")
+            found.append(f"fsx_lustre_file_systems has {path} with an id and a name: set the id alone, or both names")
     return found
 
 
@@ -99,11 +98,15 @@ def ask_once(
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         answers: dict[str, dict[str, Any]] = kept.setdefault(key, {})
         if not set(wanted) <= set(answers):
-            every = dict.fromkeys([*wanted, *(one for one in of_others() if FILE_SYSTEM_ID.fullmatch(one))])
-            answers.update(_ask([one for one in every if one not in answers], account))
+            every = dict.fromkeys(
+                [*wanted, *(identifier for identifier in of_others() if FILE_SYSTEM_ID.fullmatch(identifier))]
+            )
+            answers.update(_ask([identifier for identifier in every if identifier not in answers], account))
             replace_file(path, json.dumps(kept).encode(), 0o600)
-    problems = [answers[one]["problem"] for one in wanted if "problem" in answers[one]]
-    return {one: answers[one] for one in wanted if "problem" not in answers[one]}, list(dict.fromkeys(problems))
+    problems = [answers[identifier]["problem"] for identifier in wanted if "problem" in answers[identifier]]
+    return {identifier: answers[identifier] for identifier in wanted if "problem" not in answers[identifier]}, list(
+        dict.fromkeys(problems)
+    )
 
 
 @contextlib.contextmanager
@@ -123,7 +126,10 @@ def _ask(identifiers: Sequence[str], account: Mapping[str, str | None]) -> dict[
         client = aws.client(account, "fsx")
         names, problems = fsx.mount_names(client, identifiers, str(account["region"]))
     except aws.AwsError as exc:
-        return {one: {"problem": f"{exc}; {WAY_OUT}"} for one in identifiers}
-    unknown = [one for one in identifiers if one not in names]
-    problem_by_id = {one: next((text for text in problems if one in text), "; ".join(problems)) for one in unknown}
-    return {**names, **{one: {"problem": text} for one, text in problem_by_id.items()}}
+        return {identifier: {"problem": f"{exc}; {ADVICE}"} for identifier in identifiers}
+    unknown = [identifier for identifier in identifiers if identifier not in names]
+    problem_by_id = {
+        identifier: next((text for text in problems if identifier in text), "; ".join(problems))
+        for identifier in unknown
+    }
+    return {**names, **{identifier: {"problem": text} for identifier, text in problem_by_id.items()}}

@@ -56,9 +56,9 @@ def _efa_client_problems(client: str, wanted: Any) -> list[str]:
 
 def is_head(variables: Mapping[str, Any]) -> bool:
     """Return whether this node creates what all nodes share: as set, by its group, or as the boot hook found."""
-    given = variables.get("fsx_lustre_head_node")
-    if given is not None:
-        return bool(boolean(given, strict=False))
+    setting = variables.get("fsx_lustre_head_node")
+    if setting is not None:
+        return bool(boolean(setting, strict=False))
     return "head" in (variables.get("group_names") or ()) or variables.get("configure_node_kind") == "head"
 
 
@@ -77,20 +77,20 @@ def _file_systems(variables: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
         else:
             account = {"region": region, "profile": variables.get("fsx_lustre_profile") or None}
             folder = str(constants.DEFAULT_LOCAL_TMP)
-            known, problems = names.ask_once(wanted, lambda: _of_others(variables), account, folder)
-    found, more = names.with_names(systems, known)
-    return found, [*problems, *more]
+            known, problems = names.ask_once(wanted, lambda: _identifiers_of_others(variables), account, folder)
+    found, conflicts = names.with_names(systems, known)
+    return found, [*problems, *conflicts]
 
 
 def _region(variables: Mapping[str, Any]) -> str:
-    given = [variables.get(name) for name in REGIONS] + [os.environ.get(name) for name in FROM_ENVIRONMENT]
-    return next((str(region) for region in given if region), "")
+    candidates = [variables.get(name) for name in REGIONS] + [os.environ.get(name) for name in FROM_ENVIRONMENT]
+    return next((str(region) for region in candidates if region), "")
 
 
-def _of_others(variables: Mapping[str, Any]) -> Iterator[str]:
+def _identifiers_of_others(variables: Mapping[str, Any]) -> Iterator[str]:
     """Return the identifiers of the other hosts of the play, as far as their variables can be read."""
-    others = variables.get("hostvars") or {}
+    hostvars = variables.get("hostvars") or {}
     for host in variables.get("ansible_play_hosts_all") or ():
         # Problems of another host's variables are reported by that host.
         with contextlib.suppress(AnsibleError, KeyError, TypeError):
-            yield from names.unnamed(others[host].get("fsx_lustre_file_systems") or [])
+            yield from names.unnamed(hostvars[host].get("fsx_lustre_file_systems") or [])

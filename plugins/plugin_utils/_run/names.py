@@ -34,7 +34,7 @@ def known_tags() -> list[str]:
 def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
     """Return a sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags.
 
-    All tags follow only if one of them resembles none.
+    The list of all tags follows if a given tag resembles none of them.
     """
     found = []
     for option, tags in given.items():

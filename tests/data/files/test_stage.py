@@ -124,8 +124,8 @@ def test_one_rank_of_node_copies_while_others_wait(weights, tmp_path):
     local = tmp_path / "local"
 
     def copying(wait):
-        room = stage._room
-        stage._room = lambda *words: (wait(), room(*words))[1]
+        room = stage._check_space
+        stage._check_space = lambda *words: (wait(), room(*words))[1]
         return stage.stage(str(weights), local) == 2
 
     mine, theirs = FORK.Pipe()

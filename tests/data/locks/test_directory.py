@@ -133,7 +133,7 @@ def sign_of_life(lock):
     """Wait for the next sign of life."""
     first = lock.path.stat().st_mtime_ns
     while lock.path.stat().st_mtime_ns == first:
-        assert lock._beating.is_alive()
+        assert lock._renewer.is_alive()
         time.sleep(0.01)
 
 

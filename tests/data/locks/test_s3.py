@@ -85,7 +85,7 @@ def test_live_node_keeps_lock_in_s3(server):
     finally:
         ended.set()
         writer.join()
-    assert lock._beating is None
+    assert lock._renewer is None
 
 
 def test_signs_of_life_stop_once_lock_is_lost(server):
@@ -96,7 +96,7 @@ def test_signs_of_life_stop_once_lock_is_lost(server):
     while lock._read()[1] == first:
         assert not ended.wait(0.01)
     # The local S3 does not check a condition and write atomically: the lock's write may come between both.
-    while lock._beating.is_alive():
+    while lock._renewer.is_alive():
         held_by(server)
     assert not lock.ours()
     lock.release()

@@ -155,8 +155,8 @@ def test_job_does_not_start_in_directory_being_staged(tmp_path):
     target = tmp_path / "target"
 
     def staging(wait):
-        room = stage._room
-        stage._room = lambda *words: (wait(), room(*words))[1]
+        room = stage._check_space
+        stage._check_space = lambda *words: (wait(), room(*words))[1]
         return stage.stage(str(tmp_path / "text.txt"), target) == 1
 
     hold = [sys.executable, "-m", "mlcluster_data", "hold", str(target)]

@@ -43,30 +43,30 @@ class Options:
 
 def look(host: Host, options: Options) -> dict[str, t.Any]:
     """Return all facts in one mapping, described in the RETURN section of the module accelerator_info."""
-    known = options.instance_type or instance_type(host)
-    table = instance_types.lookup(known)
+    type_name = options.instance_type or instance_type(host)
+    table = instance_types.lookup(type_name)
     expected = table["accelerators"] if table else None
     on_bus = pci_gpus(host)
-    wanted = (expected or {}).get("kind")
+    expected_kind = (expected or {}).get("kind")
     has_smi = host.which("nvidia-smi") is not None
-    gpus_expected = bool(on_bus) or wanted == "gpu" or (has_smi and not _has_none(known, table, on_bus))
+    gpus_expected = bool(on_bus) or expected_kind == "gpu" or (has_smi and not _lacks_gpus(type_name, table, on_bus))
     proc = host.read_text("/proc/driver/nvidia/version") or ""
     neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table, bool(on_bus)) else None
     smi = _smi(host, options) if gpus_expected else None
     # With a lost GPU nvidia-smi hangs at each call: do not call it again.
     problem = smi["problem"] if smi else None
-    more = bool(smi) and has_smi and not problem
+    may_query = bool(smi) and has_smi and not problem
     return {
-        "instance_type": known,
+        "instance_type": type_name,
         "expected": expected,
         "type_known": table is not None,
         "expected_source": table["source"] if table else None,
-        "ultraserver": ultraservers.is_ultraserver(known),
+        "ultraserver": ultraservers.is_ultraserver(type_name),
         "pci_gpus": on_bus,
         "lost_gpus": pci.lost(host, on_bus or ()),
         "smi": smi,
-        "nvlinks": _nvlinks(host, options) if more else {"problem": problem, "gpus": {}},
-        "topology": _topology(host, options) if more else {"problem": problem, "matrix": {}},
+        "nvlinks": _nvlinks(host, options) if may_query else {"problem": problem, "gpus": {}},
+        "topology": _topology(host, options) if may_query else {"problem": problem, "matrix": {}},
         "kernel_module": {
             "version": parse_driver_version(proc),
             "open": "Open Kernel Module" in proc if proc else None,
@@ -76,7 +76,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     }
 
 
-def _has_none(kind: str | None, table: t.Mapping[str, t.Any] | None, on_bus: t.Sequence[str] | None) -> bool:
+def _lacks_gpus(kind: str | None, table: t.Mapping[str, t.Any] | None, on_bus: t.Sequence[str] | None) -> bool:
     """Return whether a type has no GPUs, by the table, or by its name if none is on the PCI bus.
 
     An image for GPU nodes has nvidia-smi also on other nodes, where it finds no driver.
@@ -95,25 +95,25 @@ def _smi(host: Host, options: Options) -> dict[str, t.Any]:
     """Return nvidia-smi's document; problem is None only if the document is complete and the exit status 0."""
     argv = ["nvidia-smi", "-q", "-x"]
     started = host.monotonic()
-    shown, problem = ask(host, argv, options.timeout)
+    output, problem = ask(host, argv, options.timeout)
     seconds = round(host.monotonic() - started, 1)
     found: dict[str, t.Any] = {"driver": None, "cuda": None, "attached": None, "gpus": []}
     if not problem:
         try:
-            found = parse.parse_smi(shown)
+            found = parse.parse_smi(output)
         except ValueError as exc:
             problem = f"{' '.join(argv)} printed {exc}"
     return {**found, "problem": problem, "seconds": seconds}
 
 
 def _nvlinks(host: Host, options: Options) -> dict[str, t.Any]:
-    shown, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], options.timeout)
-    return {"problem": problem, "gpus": parse.parse_nvlinks(shown)}
+    output, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], options.timeout)
+    return {"problem": problem, "gpus": parse.parse_nvlinks(output)}
 
 
 def _topology(host: Host, options: Options) -> dict[str, t.Any]:
-    shown, problem = ask(host, ["nvidia-smi", "topo", "-m"], options.timeout)
-    return {"problem": problem, "matrix": parse.parse_topology(shown)}
+    output, problem = ask(host, ["nvidia-smi", "topo", "-m"], options.timeout)
+    return {"problem": problem, "matrix": parse.parse_topology(output)}
 
 
 def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
@@ -125,19 +125,19 @@ def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
     since = ["--since", options.xid_since] if options.xid_since else []
     if options.xid_since and not _is_past(host, options.xid_since):
         # For example after the clock was set back: then events after the start time look older than it.
-        later = f"Xids count from {options.xid_since} on, and it is {host.now()} by the node's clock"
-        return {"source": None, "problem": later, "partial": False, **parse.parse_xids("")}
+        reason = f"Xids count from {options.xid_since} on, and it is {host.now()} by the node's clock"
+        return {"source": None, "problem": reason, "partial": False, **parse.parse_xids("")}
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
     problems = []
     for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
-        shown, problem = ask(host, argv, min(options.timeout, 30))
+        output, problem = ask(host, argv, min(options.timeout, 30))
         # With a start time an empty log is possible, but the journal is also empty for users without access.
-        if problem is None and (shown.strip() or (since and source == "dmesg")):
-            picked: str | None = shown
-            if source == "journal" and shown.count("\n") >= LOG_LINES:
-                picked = _picked(host, argv, min(options.timeout, 30))
-            text = shown if picked is None else picked
-            partial = picked is None or not _is_whole(host, text, bool(since))
+        if problem is None and (output.strip() or (since and source == "dmesg")):
+            selected: str | None = output
+            if source == "journal" and output.count("\n") >= LOG_LINES:
+                selected = _matching_lines(host, argv, min(options.timeout, 30))
+            text = output if selected is None else selected
+            partial = selected is None or not _is_complete(host, text, bool(since))
             return {"source": source, "problem": None, "partial": partial, **parse.parse_xids(text)}
         problems.append(problem or f"{argv[0]} showed no kernel messages")
     return {"source": None, "problem": "; ".join(problems), "partial": False, **parse.parse_xids("")}
@@ -152,14 +152,14 @@ def _is_past(host: Host, since: str) -> bool:
         return False
 
 
-def _is_whole(host: Host, text: str, dated: bool) -> bool:
+def _is_complete(host: Host, text: str, has_start: bool) -> bool:
     """Return whether a log reaches back to the boot: a log that grows too long loses its beginning.
 
-    dated: a start time after the boot was requested. Lines are then selected by their times, so that a log without
+    has_start: a start time after the boot was requested. Lines are then selected by their times, so that a log without
     times is not whole.
     """
     first = parse.first_time(text)
-    if dated:
+    if has_start:
         return first is not None or not text.strip()
     booted = re.search(r"^btime (\d+)$", host.read_text("/proc/stat") or "", re.MULTILINE)
     if first is not None and booted and first <= int(booted.group(1)) + BOOT_SECONDS:
@@ -167,12 +167,12 @@ def _is_whole(host: Host, text: str, dated: bool) -> bool:
     return re.search(r"\bLinux version \d", text) is not None
 
 
-def _picked(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:
+def _matching_lines(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:
     """Return the relevant lines of a whole journal; None if this journalctl cannot search for a pattern."""
     try:
-        done = host.run([*journal, "--grep", LOG_PATTERN], timeout=timeout, check=False)
+        completed = host.run([*journal, "--grep", LOG_PATTERN], timeout=timeout, check=False)
     except CommandError:
         return None
-    # It ends with 1 and prints nothing if no line matches.
-    nothing = done.rc == 1 and not (done.stdout + done.stderr).strip()
-    return done.stdout if done.rc == 0 or nothing else None
+    # journalctl ends with 1 and prints nothing if no line matches.
+    no_match = completed.rc == 1 and not (completed.stdout + completed.stderr).strip()
+    return completed.stdout if completed.rc == 0 or no_match else None

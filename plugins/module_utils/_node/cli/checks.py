@@ -66,7 +66,7 @@ def lines(checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 
 
 def checks_verb(args: argparse.Namespace) -> int:
-    """Print the list; a choice without any check is a usage error."""
+    """Print the list; a selection without any check is a usage error."""
     found = chosen(args.prefix, args.profile)
     if not found:
         profile = f" in the profile {args.profile}" if args.profile else ""

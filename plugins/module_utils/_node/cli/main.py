@@ -50,15 +50,15 @@ PARTS: dict[str, tuple[str, ...]] = {
     "cli.detached": ("detached",),
 }
 VERSION = "version"
-_ROOMS = __package__.rpartition(".")[0] if __package__ else ""
+_PACKAGE = __package__.rpartition(".")[0] if __package__ else ""
 
 
-def load(words: Sequence[str] = ()) -> list[t.Any]:
+def load(arguments: Sequence[str] = ()) -> list[t.Any]:
     """Import and return the part of the first word's verb; all parts if no part has it."""
-    if words and words[0] == VERSION:
+    if arguments and arguments[0] == VERSION:
         return []
-    wanted = [name for name, verbs in PARTS.items() if words and words[0] in verbs] or list(PARTS)
-    return [importlib.import_module(f"{_ROOMS}.{name}") for name in wanted]
+    wanted = [name for name, verbs in PARTS.items() if arguments and arguments[0] in verbs] or list(PARTS)
+    return [importlib.import_module(f"{_PACKAGE}.{name}") for name in wanted]
 
 
 def _version_line(version: str) -> str:
@@ -70,16 +70,16 @@ def _version(args: argparse.Namespace) -> int:
     return result.EXIT_OK
 
 
-def build_parser(version: str, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser with every verb, or only with those for ``words``; ``mlcluster version`` prints ``version``."""
+def build_parser(version: str, arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser with every verb, or only with those for ``arguments``; ``version`` is what it prints."""
     parser = Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
     parser.set_defaults(runtime_version=version)
     parser.add_argument("--version", action="version", version=_version_line(version), help="the same as version")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for part in load(words):
+    for part in load(arguments):
         part.add_verbs(subparsers)
     subparsers.add_parser(VERSION, help="print the version of this runtime").set_defaults(handler=_version)
-    # The help of a verb begins with the line that the list of verbs has of it.
+    # The help of a verb begins with the verb's line from the list of verbs.
     for listed in subparsers._get_subactions():
         verb = subparsers.choices[listed.dest]
         verb.description = verb.description or f"{(listed.help or '').capitalize()}."
@@ -92,13 +92,13 @@ def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: s
     Lost output turns success into 2, as the reader has not received it; other exit codes stay.
     """
     streams.open_missing()
-    words = sys.argv[1:] if argv is None else argv
-    args = build_parser(version, words).parse_args(words)
+    arguments = sys.argv[1:] if argv is None else argv
+    args = build_parser(version, arguments).parse_args(arguments)
     logger, path = log.setup(args.verb, log_dir)
     output = streams.Output(sys.stdout)
     with contextlib.redirect_stdout(output):
-        where = f"the details are in {path}" if path else f"run it as root to get the details in {log_dir}"
-        code = _run(args, logger, where)
+        advice = f"the details are in {path}" if path else f"run it as root to get the details in {log_dir}"
+        code = _run(args, logger, advice)
     lost = output.lost()
     if lost is not None:
         logger.error(
@@ -108,12 +108,12 @@ def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: s
     return code
 
 
-def _run(args: argparse.Namespace, logger: logging.Logger, where: str) -> int:
+def _run(args: argparse.Namespace, logger: logging.Logger, advice: str) -> int:
     try:
         return int(args.handler(args))
     except KeyboardInterrupt:
         logger.error("mlcluster %s: interrupted before it had a verdict", args.verb)
     except Exception as exc:
-        what = f"{type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
-        logger.exception("mlcluster %s: stopped by an unexpected %s; %s", args.verb, what, where)
+        error = f"{type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
+        logger.exception("mlcluster %s: stopped by an unexpected %s; %s", args.verb, error, advice)
     return result.EXIT_UNDETERMINABLE

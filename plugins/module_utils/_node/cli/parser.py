@@ -16,5 +16,6 @@ class Parser(argparse.ArgumentParser):
     """A parser that exits with 3 on a usage error: argparse uses 2, which means undeterminable here."""
 
     def error(self, message: str) -> NoReturn:
+        """Print the usage and the error on standard error, and exit with 3."""
         self.print_usage(sys.stderr)
         self.exit(result.EXIT_USAGE, f"{self.prog}: {message}\n")

@@ -65,15 +65,15 @@ def plan_changes(stack: Stack, wanted: PluginRequest) -> dict[str, str]:
     else:
         own = own_path(stack.path)
         changes[own] = f"{OWN_COMMENT}\n{wanted.line}\n"
-    main = _with_include(stack, wanted, bool(entries))
+    add_include = _with_include(stack, wanted, bool(entries))
     # The lines of the main file may have changed above; the include line keeps its number.
-    if main is not None:
-        changes[stack.path] = main(changes.get(stack.path, stack.texts.get(stack.path, "")))
+    if add_include is not None:
+        changes[stack.path] = add_include(changes.get(stack.path, stack.texts.get(stack.path, "")))
     return {path: text for path, text in changes.items() if text != stack.texts.get(path)}
 
 
 def plan_removal(stack: Stack) -> dict[str, str | None]:
-    """Return the new texts without Pyxis; None for an own file that had only the line."""
+    """Return the new texts without Pyxis; None for the role's own file if it had only that line."""
     changes: dict[str, str] = {}
     for entry in stack.pyxis:
         _replace_line(stack, changes, entry, None)
@@ -136,9 +136,11 @@ def _with_include(stack: Stack, wanted: PluginRequest, listed: bool) -> t.Callab
     own = own_path(stack.path)
     pattern = own if wanted.include == "file" else posixpath.join(posixpath.dirname(own), "*.conf")
     bare = posixpath.join(posixpath.dirname(own), "*")
-    loose = [item for item in stack.includes if item.file == stack.path and item.pattern == bare]
-    if loose:
-        return lambda text: _set_lines(text, loose[0].number, _safe_includes(stack, wanted, loose[0].found))
+    bare_includes = [item for item in stack.includes if item.file == stack.path and item.pattern == bare]
+    if bare_includes:
+        return lambda text: _set_lines(
+            text, bare_includes[0].number, _safe_includes(stack, wanted, bare_includes[0].found)
+        )
     covered = any(_covers(item.pattern, own, wanted.include) for item in stack.includes)
     if listed or covered:
         return None

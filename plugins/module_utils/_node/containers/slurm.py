@@ -171,10 +171,10 @@ def _header_version(host: EnrootHost, prefix: str) -> str | None:
 
 
 def _plugin_directories(prefix: str, settings: t.Mapping[str, str]) -> list[str]:
-    given = [path for path in settings.get("plugindir", "").split(":") if path.startswith("/")]
+    configured = [path for path in settings.get("plugindir", "").split(":") if path.startswith("/")]
     # Debian's packages use a directory of the architecture.
     debian = [f"/usr/lib/{machine}-linux-gnu/{name}" for machine in ("x86_64", "aarch64") for name in _DEBIAN_NAMES]
-    return list(dict.fromkeys([*given, *PLUGIN_DIRECTORIES, f"{prefix}/lib/slurm", *debian]))
+    return list(dict.fromkeys([*configured, *PLUGIN_DIRECTORIES, f"{prefix}/lib/slurm", *debian]))
 
 
 _DEBIAN_NAMES = ("slurm-wlm", "slurm")

@@ -88,18 +88,18 @@ def upgrades_text(patterns: t.Iterable[str]) -> str:
 def needrestart_text(names: t.Iterable[str]) -> str:
     """Return the services that needrestart must skip; Perl would take @ for an array."""
     lines = ["$nrconf{override_rc}->{qr(^%s\\b)} = 0;" % re.escape(name).replace("@", "[@]") for name in sorted(names)]
-    return "\n".join([f"# {HEADER}", "# A restart behind the back of a job ends it.", *lines, ""])
+    return "\n".join([f"# {HEADER}", "# A restart of a service that a job uses ends the job.", *lines, ""])
 
 
 def tests_text(config: EfaConfig) -> str:
     """Return the inputs of the build of nccl-tests; they are built again if these change."""
-    wanted = {
+    inputs = {
         "version": config.tests_version,
         "cuda_home": config.cuda_home,
         "mpi_home": config.mpi_home,
         "arguments": list(config.tests_arguments),
     }
-    return json.dumps(wanted, indent=2, sort_keys=True) + "\n"
+    return json.dumps(inputs, indent=2, sort_keys=True) + "\n"
 
 
 def intent_text(version: str, step: str) -> str:

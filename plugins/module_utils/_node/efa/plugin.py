@@ -5,7 +5,8 @@
 """Find the OFI plugin of NCCL wherever an installer put it, and prove that it loads.
 
 A library is really opened, in a child process of its own: a missing dependency is reported in the loader's words, and
-a constructor that crashes or hangs takes nothing with it.
+a constructor that crashes or hangs does not affect
+this process.
 """
 
 from __future__ import annotations

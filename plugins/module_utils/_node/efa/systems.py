@@ -45,8 +45,8 @@ def system_problem(distribution: t.Mapping[str, str], installer_version: str) ->
     if key not in INSTALLERS:
         return (
             f"{system} is not one that the EFA installer supports: use Amazon Linux 2023, Debian 12 or newer, RHEL or "
-            "Rocky Linux 9, or Ubuntu 22.04 or newer; or set efa_nccl_installer_enabled: false to adopt the EFA "
-            "software that is there"
+            "Rocky Linux 9, or Ubuntu 22.04 or newer; or set efa_nccl_installer_enabled: false to adopt the "
+            "installed EFA software"
         )
     first, last = INSTALLERS[key]
     if last and not _reaches(last, installer_version):

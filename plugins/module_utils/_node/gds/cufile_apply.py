@@ -49,7 +49,7 @@ class FileHost(Host):
             name = f"{base}.{number}.bak" if number else f"{base}.bak"
             with contextlib.suppress(FileExistsError):
                 # A partial copy (full filesystem) would later look like a complete one.
-                write_new(name, data, lambda handle: _take_over(handle, path, info))
+                write_new(name, data, lambda handle: _copy_metadata(handle, path, info))
                 sync_directory(os.path.dirname(name))
                 return name
         raise NodeError(f"{base}.bak and 99 more names of this second are taken: remove old copies and run again")
@@ -61,10 +61,10 @@ class FileHost(Host):
         except FileNotFoundError:
             replace_file(path, data, _NEW_MODE)
         else:
-            replace_file(path, data, settle=lambda handle: _take_over(handle, path, info))
+            replace_file(path, data, settle=lambda handle: _copy_metadata(handle, path, info))
 
 
-def _take_over(handle: int, path: str, info: os.stat_result) -> None:
+def _copy_metadata(handle: int, path: str, info: os.stat_result) -> None:
     """Copy owner, mode and extended attributes (SELinux, access lists) of a file to an open file."""
     current = os.fstat(handle)
     if (current.st_uid, current.st_gid) != (info.st_uid, info.st_gid):
@@ -133,25 +133,27 @@ def _look(host: FileHost, request: Request) -> tuple[Outcome, bytes | None]:
     target = host.realpath(request.path)
     data = host.read_bytes(target, MAX_BYTES)
     if data is None:
-        return _look_at_nothing(host, request, target), None
+        return _look_at_missing_file(host, request, target), None
     before = decode(data, request.path)
     after, changes = before, list[cufile.Change]()
     if request.settings:
         after, changes = cufile.merge(before, request.settings, request.path)
-    after, gone = cufile.remove_settings(after, request.keys, request.path)
-    return Outcome(target, before, after, [*changes, *gone], parse(after, request.path).value), data
+    after, removals = cufile.remove_settings(after, request.keys, request.path)
+    return Outcome(target, before, after, [*changes, *removals], parse(after, request.path).value), data
 
 
-def _look_at_nothing(host: Host, request: Request, target: str) -> Outcome:
+def _look_at_missing_file(host: Host, request: Request, target: str) -> Outcome:
     if request.keys and not request.settings:
         return Outcome(target, "", "", [], {})
-    behind = f" (it leads to {target})" if target != os.path.abspath(request.path) else ""
+    link_note = f" (it leads to {target})" if target != os.path.abspath(request.path) else ""
     if not request.create:
         raise NodeError(
-            f"{request.path} does not exist{behind}: install libcufile, which contains it, or set create to true"
+            f"{request.path} does not exist{link_note}: install libcufile, which contains it, or set create to true"
         )
     if not host.exists(os.path.dirname(target)):
-        raise NodeError(f"{request.path} cannot be made, since {os.path.dirname(target)} does not exist: make it first")
+        raise NodeError(
+            f"{request.path} cannot be created, since {os.path.dirname(target)} does not exist: create it first"
+        )
     after, changes = cufile.create(request.settings)
     return Outcome(target, "", after, changes, parse(after, request.path).value)
 
@@ -172,7 +174,7 @@ def _write(host: FileHost, request: Request, outcome: Outcome, data: bytes | Non
             undo.pop_all()
     except OSError as exc:
         raise NodeError(
-            f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and check "
+            f"{target} could not be replaced ({exc.strerror}) and is unchanged: run as root (become: true) and check "
             "that its filesystem is writable and not full, and that the file itself is not a mount"
         ) from exc
     return dataclasses.replace(outcome, backup_file=copy)

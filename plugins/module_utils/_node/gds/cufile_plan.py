@@ -114,7 +114,7 @@ def missing_paths(host: Host, settings: t.Mapping[str, t.Any]) -> list[str]:
                 if not host.exists(str(name)):
                     problems.append(
                         f"{key} names {name}, which does not exist, so that libcufile would refuse the whole file: "
-                        "make it first"
+                        "create it first"
                     )
     return problems
 

@@ -49,7 +49,7 @@ class Descriptor(ctypes.Structure):
 
 
 class StopError(Exception):
-    """The step was answered, and the answer ends the run."""
+    """The run ends after a step whose result is reported."""
 
 
 def report(out: int, **fields: t.Any) -> None:
@@ -131,7 +131,7 @@ def load(request: dict[str, t.Any]) -> t.Any:
     return library
 
 
-def answered(out: int, step: str, status: Status) -> None:
+def report_status(out: int, step: str, status: Status) -> None:
     """Report a status. Raises StopError if it is an error."""
     report(out, step=step, err=status.err, cu_err=status.cu_err)
     if status.err != 0:
@@ -212,14 +212,14 @@ def run(request: dict[str, t.Any]) -> None:
     handle_of_file = make_file(request)
     library = load(request)
     report(out, begin="open")
-    answered(out, "open", library.cuFileDriverOpen())
+    report_status(out, "open", library.cuFileDriverOpen())
     if handle_of_file is None:
         return
     descriptor = Descriptor(type=OPAQUE_FD, fs_ops=None)
     descriptor.handle.fd = handle_of_file
     handle = ctypes.c_void_p()
     report(out, begin="register")
-    answered(out, "register", library.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(descriptor)))
+    report_status(out, "register", library.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(descriptor)))
     if request.get("cuda"):
         write_and_read(request, library, handle)
     library.cuFileHandleDeregister(handle)

@@ -43,10 +43,10 @@ _NO_CREDENTIALS = ("Unable to locate credentials", "NoCredentials", "ExpiredToke
 _UNREACHABLE = ("Could not connect to the endpoint", "Connect timeout", "Read timeout", "Connection was closed")
 # The AWS CLI replaces a value like these by the content of the file (version 1 also of the URL), and takes a value with
 # a hyphen as an option; anyone who may write to a bucket chooses the names in it.
-_NOT_TAKEN = re.compile(r"(?:fileb?|https?)://|-")
+_UNSAFE_NAME = re.compile(r"(?:fileb?|https?)://|-")
 NO_BOTO3 = "No module named 'boto3'"
 
-_SDK = """
+_BOTO3_PROGRAM = """
 import json, sys, boto3, botocore.config
 verb, bucket, key, path = sys.argv[1:]
 settings = botocore.config.Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
@@ -87,23 +87,23 @@ def bucket_problems(where: str, given: object) -> list[str]:
         return [f"{where} is {given!r:.60}: use a list of s3://BUCKET/PREFIX, or of dictionaries with url and rights"]
     found = []
     for number, entry in enumerate(given):
-        one = {"url": entry} if isinstance(entry, str) else entry
-        if not isinstance(one, dict) or set(one) - {"url", "rights", "key"} or "url" not in one:
+        fields = {"url": entry} if isinstance(entry, str) else entry
+        if not isinstance(fields, dict) or set(fields) - {"url", "rights", "key"} or "url" not in fields:
             found.append(f"{where}[{number}] is {entry!r:.80}: set url, and perhaps rights and key")
             continue
-        place = _URL.fullmatch(one["url"]) if isinstance(one["url"], str) else None
-        rights = one.get("rights", list(DEFAULT_RIGHTS))
+        place = _URL.fullmatch(fields["url"]) if isinstance(fields["url"], str) else None
+        rights = fields.get("rights", list(DEFAULT_RIGHTS))
         if not place:
-            found.append(f"{where}[{number}].url is {one['url']!r:.80}: use s3://BUCKET or s3://BUCKET/PREFIX")
+            found.append(f"{where}[{number}].url is {fields['url']!r:.80}: use s3://BUCKET or s3://BUCKET/PREFIX")
         known = isinstance(rights, (list, tuple)) and bool(rights) and all(right in RIGHTS for right in rights)
         if not known:
             found.append(f"{where}[{number}].rights is {rights!r:.60}: use a list of {', '.join(RIGHTS)}")
         elif place and "write" in rights and not (place.group(2) or "").strip("/"):
             found.append(f"{where}[{number}] has the right write: use a prefix, s3://BUCKET/PREFIX, for the probe")
-        if not isinstance(one.get("key", ""), str) or one.get("key", "?") == "":
-            found.append(f"{where}[{number}].key is {one['key']!r:.60}: use the whole name of an object")
-        for name, text in (("key", one.get("key")), ("prefix", place.group(2) if place else None)):
-            if isinstance(text, str) and (_NOT_TAKEN.match(text.lstrip("/")) or _NOT_TAKEN.match(text)):
+        if not isinstance(fields.get("key", ""), str) or fields.get("key", "?") == "":
+            found.append(f"{where}[{number}].key is {fields['key']!r:.60}: use the whole name of an object")
+        for name, text in (("key", fields.get("key")), ("prefix", place.group(2) if place else None)):
+            if isinstance(text, str) and (_UNSAFE_NAME.match(text.lstrip("/")) or _UNSAFE_NAME.match(text)):
                 advice = "use one that begins neither with - nor like a file or a URL"
                 found.append(f"{where}[{number}] has the {name} {text!r:.60}: {advice}")
     return found
@@ -111,13 +111,13 @@ def bucket_problems(where: str, given: object) -> list[str]:
 
 def parse_bucket(given: t.Any) -> Bucket:
     """Return an entry as ``Bucket``; it must have passed ``bucket_problems``."""
-    one = {"url": given} if isinstance(given, str) else given
-    bucket, prefix = t.cast("re.Match[str]", _URL.fullmatch(one["url"])).groups()
+    fields = {"url": given} if isinstance(given, str) else given
+    bucket, prefix = t.cast("re.Match[str]", _URL.fullmatch(fields["url"])).groups()
     prefix = (prefix or "").lstrip("/")
-    rights = tuple(right for right in RIGHTS if right in one.get("rights", DEFAULT_RIGHTS))
+    rights = tuple(right for right in RIGHTS if right in fields.get("rights", DEFAULT_RIGHTS))
     if "write" in rights and not prefix.endswith("/"):
         prefix += "/"
-    return Bucket(bucket, prefix, rights, one.get("key"))
+    return Bucket(bucket, prefix, rights, fields.get("key"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Client:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.ways = self._find()
+        self.commands = self._find()
 
     def _find(self) -> list[list[str]]:
         """Return the beginnings of possible commands; the first that has the AWS CLI or boto3 is used."""
@@ -147,25 +147,25 @@ class Client:
         for version in self.host.listdir(PARCLUSTER_PYTHONS):
             folder = f"{PARCLUSTER_PYTHONS}/{version}/envs"
             pythons += [f"{folder}/{name}/bin/python3" for name in self.host.listdir(folder)]
-        return [[python, "-I", "-c", _SDK] for python in dict.fromkeys(pythons) if python]
+        return [[python, "-I", "-c", _BOTO3_PROGRAM] for python in dict.fromkeys(pythons) if python]
 
     def ask(self, verb: str, bucket: str, key: str, path: str) -> Answer:
         """Send one request; verb is list (key: a prefix), read, write (the file ``path``) or remove."""
-        for way in self.ways:
-            answer = self._ask(way, verb, bucket, key, path)
+        for command in self.commands:
+            answer = self._ask(command, verb, bucket, key, path)
             if answer.error != "tool":
                 return answer
         return Answer("tool")
 
-    def _ask(self, way: t.Sequence[str], verb: str, bucket: str, key: str, path: str) -> Answer:
-        argv = [*way, verb, bucket, key, path] if len(way) > 1 else [*way, *_cli(verb, bucket, key, path)]
+    def _ask(self, command: t.Sequence[str], verb: str, bucket: str, key: str, path: str) -> Answer:
+        argv = [*command, verb, bucket, key, path] if len(command) > 1 else [*command, *_cli(verb, bucket, key, path)]
         try:
-            done = self.host.run(["env", "AWS_MAX_ATTEMPTS=2", "AWS_PAGER=", *argv], timeout=SECONDS, check=False)
+            completed = self.host.run(["env", "AWS_MAX_ATTEMPTS=2", "AWS_PAGER=", *argv], timeout=SECONDS, check=False)
         except CommandError as exc:
             return Answer("unreachable", "no answer in time" if "no answer" in str(exc) else "could not be started")
-        if done.rc == 0:
-            return Answer(text=done.stdout)
-        return _classify_error(done.stderr, verb)
+        if completed.rc == 0:
+            return Answer(text=completed.stdout)
+        return _classify_error(completed.stderr, verb)
 
 
 def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
@@ -217,7 +217,7 @@ def check_buckets(host: Host, buckets: t.Sequence[Bucket], may_write: bool = Tru
 
 
 def _check(client: Client, place: Bucket, may_write: bool) -> list[Result]:
-    began, found, back = client.host.monotonic(), [], None
+    began, found, probe_answer = client.host.monotonic(), [], None
     listed, target = None, place.key
     with tempfile.TemporaryDirectory(prefix="mlcluster-s3-") as folder:
         if "list" in place.rights or ("read" in place.rights and target is None):
@@ -226,21 +226,21 @@ def _check(client: Client, place: Bucket, may_write: bool) -> list[Result]:
         if "list" in place.rights and listed:
             found.append(_judge("s3.list", place, listed, "its names"))
         if "write" in place.rights:
-            verdict, back = _write(client, place, folder, may_write, "read" in place.rights and target is None)
+            verdict, probe_answer = _write(client, place, folder, may_write, "read" in place.rights and target is None)
             found.append(verdict)
         if "read" in place.rights:
-            found.insert(len(found) - ("write" in place.rights), _read(client, place, folder, target, back))
+            found.insert(len(found) - ("write" in place.rights), _read(client, place, folder, target, probe_answer))
     seconds = round(client.host.monotonic() - began, 3)
     return [dataclasses.replace(verdict, seconds=seconds) for verdict in found]
 
 
-def _read(client: Client, place: Bucket, folder: str, target: str | None, back: Answer | None) -> Result:
+def _read(client: Client, place: Bucket, folder: str, target: str | None, probe_answer: Answer | None) -> Result:
     """Return s3.read for an existing object, else for reading the probe back."""
     if target is not None:
         answer = client.ask("read", place.bucket, target, os.path.join(folder, "read"))
         return _judge("s3.read", place, answer, target)
-    if back is not None:
-        return _judge("s3.read", place, back, "the probe that was written")
+    if probe_answer is not None:
+        return _judge("s3.read", place, probe_answer, "the probe that was written")
     message = "no readable object is known: set key"
     return undeterminable("s3.read", message, scope=Scope(device=place.url))
 
@@ -256,12 +256,12 @@ def _write(
     written = client.ask("write", place.bucket, key, path)
     if written.error:
         return _judge("s3.write", place, written, key), None
-    back = client.ask("read", place.bucket, key, os.path.join(folder, "back")) if read_back else None
+    probe_answer = client.ask("read", place.bucket, key, os.path.join(folder, "back")) if read_back else None
     removed = client.ask("remove", place.bucket, key, "-")
     if removed.error:
         message = f"{key} was written and cannot be removed ({removed.code}): remove it, and allow s3:DeleteObject"
-        return failed("s3.write", message, scope=Scope(device=place.url)), back
-    return _judge("s3.write", place, written, "a probe, which is removed again"), back
+        return failed("s3.write", message, scope=Scope(device=place.url)), probe_answer
+    return _judge("s3.write", place, written, "a probe, which is removed again"), probe_answer
 
 
 def _first(listing: str) -> str | None:
@@ -269,7 +269,7 @@ def _first(listing: str) -> str | None:
     try:
         contents = json.loads(listing or "{}").get("Contents") or []
         names = [entry["Key"] for entry in contents if isinstance(entry["Key"], str)]
-        return next((name for name in names if not _NOT_TAKEN.match(name)), None)
+        return next((name for name in names if not _UNSAFE_NAME.match(name)), None)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -78,29 +78,33 @@ def container_options(container: Container | None) -> tuple[str, ...]:
 
 
 def with_variables(variables: t.Mapping[str, str], container: Container | None = None) -> tuple[str, ...]:
-    """Return the words before a program that set these variables for it, also inside of a container.
+    """Return the command prefix that sets these variables for a program, also inside of a container.
 
     With a container, variables of its image that would change NCCL's transport are cleared or get their default, unless
     they are among these.
     """
     given = dict(variables) if container is None else {**DEFAULTS, **variables}
     cleared = [] if container is None else [name for name in CLEARED if name not in given]
-    return ("env", *(word for name in cleared for word in ("-u", name)), *(f"{n}={v}" for n, v in given.items()))
+    return (
+        "env",
+        *(word for name in cleared for word in ("-u", name)),
+        *(f"{key}={value}" for key, value in given.items()),
+    )
 
 
-def without_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
+def unset_disabled_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
     """Return the option of job-exec for a container whose image disables the plugins of NCCL."""
     # Any other value is the plugin's name in the image and is kept.
     return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
 
 
 # A line without data: the program and its arguments are "$@".
-CLEAR_NO_PLUGIN = 'if [ "$NCCL_NET_PLUGIN" = none ]; then unset NCCL_NET_PLUGIN; fi; exec "$@"'
+UNSET_DISABLED_PLUGIN = 'if [ "$NCCL_NET_PLUGIN" = none ]; then unset NCCL_NET_PLUGIN; fi; exec "$@"'
 
 
-def clear_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
-    """Return the words before a program that do the same as ``without_no_plugin`` in an image without Python."""
-    return ("sh", "-c", CLEAR_NO_PLUGIN, "sh") if without_no_plugin(variables, container) else ()
+def unset_disabled_plugin_in_shell(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
+    """Return the command prefix that does the same as ``unset_disabled_plugin`` in an image without Python."""
+    return ("sh", "-c", UNSET_DISABLED_PLUGIN, "sh") if unset_disabled_plugin(variables, container) else ()
 
 
 def enroot_variables(container: Container | None) -> dict[str, str]:
@@ -117,15 +121,19 @@ def own_variables(
 ) -> dict[str, str]:
     """Return the variables of the batch step without those of a job in which this one was submitted.
 
-    Submitted from inside of another (srun --pty bash, salloc), a job inherits that one's variables, and its steps would
-    follow them: in another order, on its cores, with its share of the memory. ``sbatch`` names the options that the
-    script itself has; their variables stay. Variables of Pyxis go too: they act on every step, also on one that looks
-    at the host. A job in a container loses the paths of the host's dynamic loader: Pyxis passes every variable into an
-    image that does not set it, and the job would load other libraries than those that were checked.
+    A job that is submitted from inside of another one (srun --pty bash, salloc) inherits its variables, and its steps
+    would use the order, the cores and the memory of the other job. ``sbatch`` names the options that the script itself
+    has; their variables stay. Variables of Pyxis are removed too, because they affect every step, also one that looks
+    at the host. For a job in a container, the paths of the host's dynamic loader are removed: Pyxis passes every
+    variable into an image that does not set it, and the job would load other libraries than those that were checked.
     """
-    leaving: tuple[str, ...] = ("SLURM_MEM_PER_", "PYXIS_CONTAINER_")
-    names = set() if container is None else set(LOADER)
+    removed_prefixes: tuple[str, ...] = ("SLURM_MEM_PER_", "PYXIS_CONTAINER_")
+    removed_names = set() if container is None else set(LOADER)
     if variables.get("SLURM_STEP_ID"):
-        leaving += ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND")
-        names |= {f"SLURM_{name.replace('-', '_').upper()}" for name in INHERITED if name not in sbatch}
-    return {name: value for name, value in variables.items() if not name.startswith(leaving) and name not in names}
+        removed_prefixes += ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND")
+        removed_names |= {f"SLURM_{name.replace('-', '_').upper()}" for name in INHERITED if name not in sbatch}
+    return {
+        name: value
+        for name, value in variables.items()
+        if not name.startswith(removed_prefixes) and name not in removed_names
+    }

@@ -30,14 +30,14 @@ MAX_MIB = 16 << 10
 def fitting_size(instance_type: str | None) -> str:
     """Return the largest size that nccl-tests can measure on the GPUs of this type, at most 16G, also if unknown.
 
-    With -c 1 it has three buffers, and leaves 1 GiB, and 1 GiB more for each 16 GiB up to 4. Older versions leave less
-    (NVIDIA/nccl-tests, src/common.cu, "Reducing maxBytes").
+    With ``-c 1``, nccl-tests allocates three buffers of a size. It keeps 1 GiB of the GPU's memory free, and 1 GiB more
+    for each 16 GiB, up to 4 GiB more. Older versions keep less (NVIDIA/nccl-tests, src/common.cu, "Reducing maxBytes").
     """
-    chips = (instance_types.lookup(instance_type) or {}).get("accelerators") or {}
-    memory, size = chips.get("memory_mib"), MAX_MIB
+    accelerators = (instance_types.lookup(instance_type) or {}).get("accelerators") or {}
+    memory, size = accelerators.get("memory_mib"), MAX_MIB
     if memory:
-        left = memory - 1024 * (1 + min(math.ceil(memory / (16 << 10)), 4))
-        while size > 1 and size * 3 > left:
+        usable = memory - 1024 * (1 + min(math.ceil(memory / (16 << 10)), 4))
+        while size > 1 and size * 3 > usable:
             size //= 2
     return f"{size >> 10}G" if size >= 1024 else f"{size}M"
 

@@ -25,7 +25,7 @@ from . import checkpoints
 from .live import Child, LiveWork, opened_file, write
 from .ports import address, choose_port
 from .spec import Spec
-from .step import Step, container_options, each_node, srun, with_variables, without_no_plugin
+from .step import Step, container_options, each_node, srun, unset_disabled_plugin, with_variables
 from .work import JobError, SignalError, Work
 
 # Seconds between two tries to reach a controller that does not answer, for example during a restart.
@@ -42,6 +42,8 @@ GPU_FIELDS = (
 
 
 class Times(t.NamedTuple):
+    """Seconds until the capacity ends and until a checkpoint is requested (None: never), and a note for the log."""
+
     left: int
     until_request: t.Optional[int]
     note: str
@@ -214,7 +216,7 @@ def training_command(work: Work, per_node: int, resume: str, master: str, port: 
         *(
             *spec.mlcluster,
             "job-exec",
-            *without_no_plugin(variables, spec.container),
+            *unset_disabled_plugin(variables, spec.container),
             *scratch,
             *launch,
             *map(str, values["command"]),

@@ -56,6 +56,7 @@ class JobDirectory:
 
     @property
     def name(self) -> str:
+        """The name of the directory below the base."""
         return f"job-{self.job_id}"
 
 

@@ -51,7 +51,7 @@ def usage(base: str, job: JobDirectory, deadline: float, clock: t.Callable[[], f
 
 def _walk(handle: int, job: JobDirectory, deadline: float, clock: t.Callable[[], float]) -> Usage:
     total, names = 0, 0
-    several: set[int] = set()
+    linked_inodes: set[int] = set()
     volume = os.fstat(handle).st_dev
     top = f"{job.name}/{OWN}"
     for _path, folders, files, inner in os.fwalk(top, dir_fd=handle, follow_symlinks=False, onerror=_raise):
@@ -63,9 +63,9 @@ def _walk(handle: int, job: JobDirectory, deadline: float, clock: t.Callable[[],
             if info is None or info.st_dev != volume:
                 # Mounted filesystems are not entered.
                 folders[:] = [folder for folder in folders if folder != name]
-            elif info.st_ino not in several:
+            elif info.st_ino not in linked_inodes:
                 total += info.st_blocks * BLOCK
-                several |= {info.st_ino} if info.st_nlink > 1 else set()
+                linked_inodes |= {info.st_ino} if info.st_nlink > 1 else set()
     return Usage(total)
 
 
@@ -91,28 +91,28 @@ def verify(
     cancel: bool,
     seconds: float,
 ) -> list[Result]:
-    """Return a verdict for each running job above most bytes or not measured, else one pass."""
+    """Return a verdict for each job above ``maximum`` bytes or not measured; if there is none, one pass."""
     if not jobs:
         return [not_applicable(CHECK, "no job has a directory here", scope=Scope(device=base))]
     deadline = host.monotonic() + seconds
     results, largest = [], 0
     for job in jobs:
-        found = usage(base, job, deadline, host.monotonic)
+        used = usage(base, job, deadline, host.monotonic)
         scope = Scope(device=f"{base}/{job.name}")
-        fields: dict[str, t.Any] = {"expected": maximum, "found": found.size, "unit": "B", "scope": scope}
-        largest = max(largest, found.size)
-        if found.size > maximum:
-            message = f"job {job.job_id} holds {found.size >> 20} MiB of the local disk and may hold {maximum >> 20}"
+        fields: dict[str, t.Any] = {"expected": maximum, "found": used.size, "unit": "B", "scope": scope}
+        largest = max(largest, used.size)
+        if used.size > maximum:
+            message = f"job {job.job_id} holds {used.size >> 20} MiB of the local disk and may hold {maximum >> 20}"
             results.append(failed(CHECK, f"{message}; {_notify(slurm, job.job_id, message, cancel)}", **fields))
-        elif found.problem:
-            results.append(undeterminable(CHECK, f"job {job.job_id}: {found.problem}", **fields))
+        elif used.problem:
+            results.append(undeterminable(CHECK, f"job {job.job_id}: {used.problem}", **fields))
     return results or [passed(CHECK, largest, expected=maximum, unit="B", scope=Scope(device=base))]
 
 
-def _notify(slurm: Slurm, job_id: int, what: str, cancel: bool) -> str:
+def _notify(slurm: Slurm, job_id: int, message: str, cancel: bool) -> str:
     """Notify the job and, if cancel is set, cancel it; return what was done."""
     try:
-        slurm.ask("scontrol", "notify", str(job_id), what)
+        slurm.ask("scontrol", "notify", str(job_id), message)
         if cancel:
             slurm.ask("scancel", str(job_id))
     except NodeError as exc:

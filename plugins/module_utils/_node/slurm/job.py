@@ -50,16 +50,16 @@ def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
     depend on Ansible's current directory. Raises RequestError.
     """
     text = slurm.host.read_text(request.script)
-    stated = slurm_request.directives(text or "")
+    script_options = slurm_request.directives(text or "")
     options = dict(request.options)
-    if text is not None and "chdir" not in options and not stated.get("chdir"):
+    if text is not None and "chdir" not in options and not script_options.get("chdir"):
         options["chdir"] = posixpath.dirname(request.script)
     if request.unique:
-        name = options.get("job-name") or stated.get("job-name") or posixpath.basename(request.script)
+        name = options.get("job-name") or script_options.get("job-name") or posixpath.basename(request.script)
         problems = []
         if not _NAME.fullmatch(name):
             problems.append(f"unique needs a job name of letters, digits, '.', '_', '+' and '-', and it is {name}")
-        if options.get("comment") or stated.get("comment"):
+        if options.get("comment") or script_options.get("comment"):
             problems.append("unique keeps its key in the job's comment, and the job has one: leave the comment out")
         if problems:
             raise RequestError(problems)
@@ -70,8 +70,8 @@ def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
 
 def fingerprint(text: str, options: t.Mapping[str, t.Optional[str]], arguments: t.Sequence[str]) -> str:
     """Return a value that is equal only for identical submissions."""
-    whole = json.dumps([text, sorted(options.items(), key=lambda item: item[0]), list(arguments)])
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+    content = json.dumps([text, sorted(options.items(), key=lambda item: item[0]), list(arguments)])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Optional[Job] = None) -> list[str]:
@@ -101,16 +101,16 @@ def find(slurm: Slurm, request: Request) -> t.Optional[int]:
     text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%T|%k")
     rows = [line.split("|", 2) for line in text.splitlines()]
     same = sorted({(int(row[0]), row[1]) for row in rows if len(row) == 3 and row[2] == request.options["comment"]})
-    return next((number for number, state in same if state != "COMPLETING" or _comes_back(slurm, number)), None)
+    return next((number for number, state in same if state != "COMPLETING" or _may_be_requeued(slurm, number)), None)
 
 
-def _comes_back(slurm: Slurm, job_id: int) -> bool:
+def _may_be_requeued(slurm: Slurm, job_id: int) -> bool:
     """Return whether a completing job may be requeued; True if the controller does not answer."""
-    done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
-    return slurm_parse.requeues(done.stdout) if done.rc == 0 else not unknown_job(done)
+    completed = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
+    return slurm_parse.requeues(completed.stdout) if completed.rc == 0 else not unknown_job(completed)
 
 
-def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
+def cancel_duplicate(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
     """Cancel our job if the same job was submitted just before it, and return the number of that job.
 
     Two submitters that both looked before the other submitted see both jobs now; only the later one is cancelled.
@@ -126,7 +126,7 @@ def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
     return oldest
 
 
-def taken_sentence(number: int, request: Request, done: str) -> str:
+def duplicate_message(number: int, request: Request, done: str) -> str:
     """Return the message for an existing identical job; ``done`` is the outcome of the submission."""
     return (
         f"job {number}, {request.options['job-name']}, is the same and has not ended, so {done} and job {number} is "
@@ -135,18 +135,18 @@ def taken_sentence(number: int, request: Request, done: str) -> str:
 
 
 def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
-    words = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
+    command = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
     # The job inherits this environment: without the locale for our parsers, with the path of srun.
     path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
-    done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
-    reported = " ".join((done.stderr or done.stdout).split())
-    if is_unanswered(done):
+    completed = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *command], check=False)
+    reported = " ".join((completed.stderr or completed.stdout).split())
+    if is_unanswered(completed):
         raise SlurmError(f"sbatch got no answer for {request.script}", reported, _MAY_EXIST)
-    if done.rc != 0:
+    if completed.rc != 0:
         raise SlurmError(
             f"sbatch rejected {request.script}", reported, "correct the reported setting, then submit again"
         )
-    return done.stdout or done.stderr
+    return completed.stdout or completed.stderr
 
 
 def test_only(slurm: Slurm, request: Request) -> str:
@@ -172,13 +172,13 @@ def submit_once(slurm: Slurm, request: Request, progress: t.Callable[[str], None
     """
     running = find(slurm, request)
     if running is not None:
-        progress(taken_sentence(running, request, "nothing was submitted"))
+        progress(duplicate_message(running, request, "nothing was submitted"))
         return running, False
     number = submit(slurm, request)
-    older = give_way(slurm, request, number)
+    older = cancel_duplicate(slurm, request, number)
     if older is None:
         return number, True
-    progress(taken_sentence(older, request, f"job {number} was cancelled"))
+    progress(duplicate_message(older, request, f"job {number} was cancelled"))
     return older, True
 
 
@@ -226,19 +226,19 @@ class Follower:
     def look(self) -> bool:
         """Look once; return whether nothing is left to wait for. False if the controller does not answer."""
         try:
-            done = self.slurm.run("scontrol", "--oneliner", "show", "job", str(self.job_id), timeout=20)
+            completed = self.slurm.run("scontrol", "--oneliner", "show", "job", str(self.job_id), timeout=20)
         except CommandError as exc:
             if exc.rc is None and "not installed" in str(exc):
                 raise
             return False
-        if done.rc == 0:
+        if completed.rc == 0:
             self.answered = True
             self._gone_at = None
-            self._owner(done.stdout)
-            self._take(slurm_result.whole(slurm_parse.jobs(done.stdout, of=self.job_id)))
+            self._owner(completed.stdout)
+            self._take(slurm_result.whole(slurm_parse.jobs(completed.stdout, of=self.job_id)))
             # A task that disappeared between two looks is over; its outcome is resolved at the end.
             return slurm_result.settled(list(self.seen.values())) and not self._missing()
-        if unknown_job(done):
+        if unknown_job(completed):
             self.answered = True
             return self._resolve()
         return False
@@ -297,10 +297,10 @@ class Follower:
         """Return the job as recorded by the accounting; empty without accounting."""
         options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
         try:
-            done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
+            completed = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
         except NodeError:
             return []
-        return slurm_result.whole(slurm_parse.parse_sacct(done.stdout)) if done.rc == 0 else []
+        return slurm_result.whole(slurm_parse.parse_sacct(completed.stdout)) if completed.rc == 0 else []
 
     def _from_file(self, task: t.Optional[str], known: t.Optional[Job]) -> Job:
         blank: Job = slurm_result.blank(known["job_id"] if known else self.job_id)

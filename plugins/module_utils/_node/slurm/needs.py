@@ -20,7 +20,7 @@ _LINE = re.compile(r"# Needs (program|directory|file|image) (/.+)")
 # Advice for a missing path of each sort.
 ADVICE = {
     "program": "install it there, or have it built (slurm_jobs_build)",
-    "directory": "make it first",
+    "directory": "create it first",
     "file": "write it first, or take it out of the job",
     "image": "import it first",
 }

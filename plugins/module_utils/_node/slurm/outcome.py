@@ -60,7 +60,7 @@ def from_exit_file(job_id: int, text: t.Optional[str]) -> t.Optional[dict[str, t
 
 
 def blank(job_id: int) -> dict[str, t.Any]:
-    """Return a job of which only the number is known."""
+    """Return a job of which only the number is known, with all keys of ``parse.jobs``."""
     return {
         "job_id": job_id,
         "array_job_id": None,

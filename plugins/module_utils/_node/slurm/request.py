@@ -313,7 +313,7 @@ def file_problems(
     problems = []
     base = posixpath.join(cwd, options.get("chdir") or "")
     if options.get("chdir") and not exists(base):
-        problems.append(f"the working directory {base} does not exist: make it first")
+        problems.append(f"the working directory {base} does not exist: create it first")
     for name in ("output", "error"):
         value = options.get(name)
         folder = posixpath.dirname(posixpath.join(base, value)) if value else ""

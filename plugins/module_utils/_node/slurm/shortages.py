@@ -51,21 +51,23 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
         and node["gpus"] >= gpus
         and features <= set(node["features"])
     ]
-    away = {
+    unavailable = {
         node["name"]: why
         for node in fitting
         for why in [_unavailable_reason(node)]
         if why and node["name"] not in resumed
     }
-    wanted, left = max(slurm_request.node_count(options), len(named)), len(fitting) - len(away)
-    if not away or left >= wanted:
+    wanted, available = max(slurm_request.node_count(options), len(named)), len(fitting) - len(unavailable)
+    if not unavailable or available >= wanted:
         return None
-    among = "those named" if named else f"partition {' or '.join(sorted(partitions))}"
-    takers = f"only {left} of {among} take{'s' if left == 1 else ''}" if left else f"none of {among} takes"
-    why = ", ".join(f"{name} is {word}" for name, word in away.items())
+    place = "those named" if named else f"partition {' or '.join(sorted(partitions))}"
+    takers_phrase = (
+        f"only {available} of {place} take{'s' if available == 1 else ''}" if available else f"none of {place} takes"
+    )
+    why = ", ".join(f"{name} is {word}" for name, word in unavailable.items())
     return (
-        f"{wanted} node{'s were' if wanted > 1 else ' was'} requested and {takers} jobs ({why}): resume those that do "
-        "not, or request other or fewer nodes"
+        f"{wanted} node{'s were' if wanted > 1 else ' was'} requested and {takers_phrase} jobs ({why}): resume those "
+        "that do not, or request other or fewer nodes"
     )
 
 

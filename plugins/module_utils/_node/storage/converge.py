@@ -118,7 +118,7 @@ def dry_run(host: Host, config: StorageConfig) -> Plan:
 
 
 def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[dict[str, t.Any], Plan]:
-    """Look and plan without writing anything."""
+    """Return the facts of the node and the plan, without writing anything."""
     facts = look(host, config)
     return facts, make_plan(facts, config, context_for(facts, at_boot))
 

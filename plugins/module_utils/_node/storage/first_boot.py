@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Prove that this boot is the first since the instance started, at which EC2 gives out blank instance-store disks.
+"""Prove that this boot is the first since the instance started: EC2 starts an instance with blank local disks.
 
 The node itself must prove it. The time in the instance identity document does not: AWS renews the document at
 restarts. disks_seen.json records the boot in which each disk was first seen.
@@ -19,7 +19,7 @@ from ..system.state import STATE_DIRECTORY, write_json
 
 SEEN_PATH = f"{STATE_DIRECTORY}/disks_seen.json"
 SEEN_SCHEMA = "mlcluster.disks_seen/1"
-# cloud-init makes the directory of a new instance within the first minutes of a boot. A later time of birth means that
+# cloud-init makes the directory of a new instance within the first minutes of a boot. A later creation time means that
 # the clock was wrong.
 CLOUD_INIT_SECONDS = 900
 
@@ -27,8 +27,8 @@ CLOUD_INIT_SECONDS = 900
 def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
     """Return whether the disk with this serial number is in its first boot since the instance started.
 
-    unwritten: the disk itself has counted no write since the start. Without that, cloud-init's sign proves nothing: EC2
-    replaces the root volume of an instance and keeps the local disks, and cloud-init then begins anew.
+    unwritten: the disk itself has counted no write since the start. Without that, cloud-init's directory proves
+    nothing: EC2 replaces the root volume of an instance and keeps the local disks, and cloud-init then begins anew.
 
     False without a proof, and if disks_seen.json contradicts it or cannot be read: cloud-init also makes its directory
     again after "cloud-init clean", and a reboot keeps the content of the disks.
@@ -72,23 +72,23 @@ def _cloud_init_began(host: Host) -> bool:
 
     The firmware names the instance: a directory that came with the image belongs to another one.
     """
-    tag = instance_id(host)
+    instance = instance_id(host)
     boot = re.search(r"^btime ([0-9]+)$", host.read_text("/proc/stat") or "", re.MULTILINE)
-    if tag is None or boot is None:
+    if instance is None or boot is None:
         return False
-    done = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{tag}"], timeout=10, check=False)
-    born = done.stdout.strip()
-    # 0 and - mean that the filesystem has no time of birth; 0 lies before every boot.
-    if done.rc != 0 or not born.isdigit():
+    completed = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{instance}"], timeout=10, check=False)
+    created = completed.stdout.strip()
+    # 0 and - mean that the filesystem has no creation time; 0 lies before every boot.
+    if completed.rc != 0 or not created.isdigit():
         return False
-    return 0 <= int(born) - int(boot.group(1)) <= CLOUD_INIT_SECONDS
+    return 0 <= int(created) - int(boot.group(1)) <= CLOUD_INIT_SECONDS
 
 
 def _is_new_serial(host: Host, serial: str) -> bool:
-    """Return whether the boot unit saw only other disks in the previous boot and only new ones, with this one, in this.
+    """Return whether the boot unit saw this disk and only new disks in this boot, and only others in the previous one.
 
     All serial numbers change with a stop and start. In a boot that the unit has not recorded, anything can have
-    been written to a disk; and a new disk beside an old one appeared late, or was not looked at. EC2 can replace the
+    been written to a disk; and a new disk beside an old one appeared late, or was not recorded. EC2 can replace the
     root volume by a snapshot and keep the local disks: then record and journal are older, and the volume on which they
     were written is gone.
     """
@@ -106,10 +106,10 @@ def _is_new_serial(host: Host, serial: str) -> bool:
 def _previous_boot(host: Host) -> str:
     """Return the id of the previous boot from the journal; empty if the journal does not have it."""
     try:
-        done = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60)
+        completed = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60)
     except NodeError:
         return ""
-    boots = {fields[0]: fields[1] for fields in map(str.split, done.stdout.splitlines()) if len(fields) > 1}
+    boots = {fields[0]: fields[1] for fields in map(str.split, completed.stdout.splitlines()) if len(fields) > 1}
     return boots.get("-1", "") if boots.get("0") == current_boot(host).replace("-", "") else ""
 
 
@@ -118,11 +118,15 @@ def _seen_document(host: Host) -> dict[str, t.Any] | None:
     if not isinstance(document, dict) or document.get("schema") != SEEN_SCHEMA:
         return None
     first = document.get("first_boot")
-    whole = isinstance(first, dict) and all(isinstance(boot, str) and boot for boot in first.values())
-    return document if whole and all(map(_is_sound, (document.get("unit"), document.get("earlier_unit")))) else None
+    is_valid = isinstance(first, dict) and all(isinstance(boot, str) and boot for boot in first.values())
+    return (
+        document
+        if is_valid and all(map(_is_valid_entry, (document.get("unit"), document.get("earlier_unit"))))
+        else None
+    )
 
 
-def _is_sound(unit: t.Any) -> bool:
+def _is_valid_entry(unit: t.Any) -> bool:
     """Return whether this is a valid entry of the boot unit for a boot, or None."""
     if unit is None:
         return True
@@ -130,5 +134,7 @@ def _is_sound(unit: t.Any) -> bool:
         return False
     # An entry from before volumes were recorded proves nothing.
     lists = [unit.get("serials"), unit.get("volumes", [])]
-    names = all(isinstance(serials, list) and all(isinstance(one, str) for one in serials) for serials in lists)
-    return names and isinstance(unit.get("boot_id"), str) and bool(unit["boot_id"])
+    are_valid = all(
+        isinstance(serials, list) and all(isinstance(serial, str) for serial in serials) for serials in lists
+    )
+    return are_valid and isinstance(unit.get("boot_id"), str) and bool(unit["boot_id"])

@@ -21,8 +21,8 @@ def instance_type(host: Host, sysfs: str = "/sys") -> str | None:
 
 def instance_id(host: Host) -> str | None:
     """Return the id of this EC2 instance from the firmware tables; None where they have none."""
-    tag = (host.read_text("/sys/class/dmi/id/board_asset_tag") or "").strip()
-    return tag if re.fullmatch(r"i-[0-9a-f]{8,17}", tag) else None
+    asset_tag = (host.read_text("/sys/class/dmi/id/board_asset_tag") or "").strip()
+    return asset_tag if re.fullmatch(r"i-[0-9a-f]{8,17}", asset_tag) else None
 
 
 def table_disks(instance_type: str | None) -> int | None:

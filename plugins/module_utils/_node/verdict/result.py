@@ -109,10 +109,12 @@ class Scope:
             _check_text(f"scope.{name}", getattr(self, name))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the three fields by name, as in ``mlcluster.result/1``."""
         return {"node": self.node, "instance_id": self.instance_id, "device": self.device}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Scope:
+        """Parse the result of ``to_dict``. Raises ResultError."""
         _check_mapping("scope", data, ("node", "instance_id", "device"))
         return cls(**data)
 

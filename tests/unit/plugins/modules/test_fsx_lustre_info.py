@@ -61,7 +61,7 @@ def test_denied_request_is_reported_with_remedies(ask, fsx):
     fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
     message = ask(ONE)["msg"]
     assert message.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
-    assert message.endswith(module.WAY_OUT)
+    assert message.endswith(module.ADVICE)
 
 
 def test_missing_credentials_are_reported_with_remedies(monkeypatch, run_controller_module):

@@ -11,7 +11,7 @@ from ..collectives import judge_collectives
 from ..kind import Kind, Values
 from ..layouts import run_layout
 from ..options import LAYOUTS, SIZE, Option, choice, choices, size_bytes
-from ..step import clear_no_plugin, container_options, srun, with_variables
+from ..step import container_options, srun, unset_disabled_plugin_in_shell, with_variables
 from ..sweep import COLLECTIVES, SWEEP, fitting_size, size_problems
 from ..work import Work
 
@@ -57,7 +57,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
     )
     return (
         *(*step, *container_options(spec.container), *with_variables(spec.environment, spec.container)),
-        *clear_no_plugin(spec.environment, spec.container),
+        *unset_disabled_plugin_in_shell(spec.environment, spec.container),
         program(work, collective),
         *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
         *("-n", str(values["iterations"]), "-w", str(values["warmup"])),

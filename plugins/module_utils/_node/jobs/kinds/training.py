@@ -38,11 +38,15 @@ def nodes_end_at(settings: Values) -> str:
     """Return when the nodes end, in UTC: as set, or by their first capacity block; empty when it is unknown."""
     if settings["ends_at"]:
         return str(settings["ends_at"])
-    ends = [one["end"] for one in settings["capacity"] if one.get("type") == CAPACITY_BLOCK and one.get("end")]
+    ends = [
+        reservation["end"]
+        for reservation in settings["capacity"]
+        if reservation.get("type") == CAPACITY_BLOCK and reservation.get("end")
+    ]
     if not ends:
         return ""
-    first = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
-    return (first - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    first_end = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
+    return (first_end - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def fill(values: Values, settings: Values) -> Values:

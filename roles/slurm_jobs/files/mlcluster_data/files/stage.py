@@ -35,7 +35,7 @@ SCHEMA = "mlcluster.staged/1"
 NAMES = ".staged-names.json"
 # A folder for unfinished files; each staging creates it and removes it at its end, else the next one does.
 ASIDE = ".staging-"
-# As Directory.private() makes one. A folder of another name, such as .staging-area, belongs to another program.
+# The names that Directory.private() makes. Another name, such as .staging-area, belongs to another program.
 _ASIDE = re.compile(re.escape(ASIDE) + r"[0-9a-f]{16}")
 PARALLEL = 4
 Listing = dict[str, list[object]]
@@ -43,7 +43,7 @@ Listing = dict[str, list[object]]
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """A staged file: its state at the source, its sum, and its signature here."""
+    """A staged file: its state at the source, its checksum, and its signature here."""
 
     source: list[object]
     sum: FileSum
@@ -122,8 +122,8 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
         if content["schema"] != SCHEMA or content.pop("sha256") != _seal(content):
             return "", {}
         files = {
-            name: Staged(of["source"], FileSum(**of["sum"]), Signature(**of["signature"]))
-            for name, of in content["files"].items()
+            name: Staged(entry["source"], FileSum(**entry["sum"]), Signature(**entry["signature"]))
+            for name, entry in content["files"].items()
         }
         return str(content["run"]), files
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -134,12 +134,12 @@ def _staged_earlier(folder: Directory) -> dict[str, Staged]:
     """Return the content of an earlier version's .staged.json, which has sizes only, with the sums of present files."""
     found = {}
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        for name, about in json.loads(folder.read(MARK)).items():
+        for name, size_and_time in json.loads(folder.read(MARK)).items():
             place, last = _open_folder(folder, name)
             with place:
-                state, (size, _changed) = place.state(last), about
+                state, (size, _changed) = place.state(last), size_and_time
                 if state is not None and state.st_size == size:
-                    found[name] = Staged(about, place.digest(last), Signature.of(state))
+                    found[name] = Staged(size_and_time, place.digest(last), Signature.of(state))
     return found
 
 
@@ -158,7 +158,11 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 
 def _mark(folder: Directory, run: str, files: Mapping[str, Staged]) -> None:
-    content = {"schema": SCHEMA, "run": run, "files": {name: dataclasses.asdict(of) for name, of in files.items()}}
+    content = {
+        "schema": SCHEMA,
+        "run": run,
+        "files": {name: dataclasses.asdict(entry) for name, entry in files.items()},
+    }
     folder.write(MARK, json.dumps({**content, "sha256": _seal(content)}).encode())
 
 
@@ -185,11 +189,11 @@ def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
     """Return the files of a listing that are here and unchanged; their sums are checked once a run."""
     run, marked = _marked(folder)
     marked = marked or _staged_earlier(folder)
-    known = {name: of for name, of in marked.items() if wanted.get(name) == of.source}
+    known = {name: entry for name, entry in marked.items() if wanted.get(name) == entry.source}
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         read = run != this_run()
         good = pool.map(lambda name: _is_good(folder, name, known[name], read), known)
-        return {name: of for (name, of), is_good in zip(known.items(), good) if is_good}
+        return {name: entry for (name, entry), is_good in zip(known.items(), good) if is_good}
 
 
 def stage(source: str, folder: Path) -> int:
@@ -205,13 +209,13 @@ def stage(source: str, folder: Path) -> int:
         durable.make_directory(folder)
         with Directory.open(folder) as top, _only_one(top):
             _remove_asides(top)
-            have = staged(top, wanted)
-            missing = [name for name in wanted if name not in have]
+            unchanged = staged(top, wanted)
+            missing = [name for name in wanted if name not in unchanged]
             if missing:
                 with only_writer(folder):
-                    _copy(source, top, wanted, have, missing)
+                    _copy(source, top, wanted, unchanged, missing)
             elif _marked(top)[0] != this_run():
-                _mark(top, this_run(), have)
+                _mark(top, this_run(), unchanged)
             return len(missing)
     except OSError as exc:
         advice = "make room there" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "fix that"
@@ -220,35 +224,35 @@ def stage(source: str, folder: Path) -> int:
         ) from exc
 
 
-def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
-    brought = _staged_names(folder)
-    _refuse_obstacles(folder, missing, brought)
+def _copy(source: str, folder: Directory, wanted: Listing, unchanged: dict[str, Staged], missing: list[str]) -> None:
+    staged_earlier = _staged_names(folder)
+    _refuse_obstacles(folder, missing, staged_earlier)
     # Written before the first file has its name here, so that the next staging may replace the files of a killed one.
-    folder.write(NAMES, json.dumps({"files": sorted(brought.union(wanted))}).encode())
+    folder.write(NAMES, json.dumps({"files": sorted(staged_earlier.union(wanted))}).encode())
     # The old list has files that will be replaced. After a power failure it would not match their signatures.
     folder.remove(MARK)
     size = sum(int(str(wanted[name][0])) for name in missing)
-    _room(folder.path, size)
-    aside = folder.private(ASIDE)
+    _check_space(folder.path, size)
+    staging = folder.private(ASIDE)
     try:
         with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
             work = {
-                pool.submit(_fetch, source, name, wanted[name], folder, aside, f"{number:08d}"): name
+                pool.submit(_fetch, source, name, wanted[name], folder, staging, f"{number:08d}"): name
                 for number, name in enumerate(missing)
             }
             for done in concurrent.futures.as_completed(work):
-                have[work[done]] = done.result()
+                unchanged[work[done]] = done.result()
                 progress.advance(int(str(wanted[work[done]][0])), work[done])
-        _mark(folder, this_run(), have)
+        _mark(folder, this_run(), unchanged)
     finally:
-        aside.close()
+        staging.close()
         _remove_asides(folder)
 
 
-def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collection[str]) -> None:
+def _refuse_obstacles(folder: Directory, names: Collection[str], staged_earlier: Collection[str]) -> None:
     """Raise DataError, before anything is written, for entries in the place of a file or folder of the source.
 
-    Files in ``brought`` were staged and may be replaced.
+    Files in ``staged_earlier`` were staged and may be replaced.
     """
     for name in names:
         place, last = folder, name
@@ -261,31 +265,31 @@ def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collec
         with place:
             if place.state(last) is not None and not place.is_plain(last):
                 raise DataError(f"{place.path / last} is not a plain file, but {name} belongs there: move it away")
-            if place.state(last) is not None and name not in brought:
+            if place.state(last) is not None and name not in staged_earlier:
                 raise DataError(
                     f"{place.path / last} was not staged, and {name} of the source would replace it: move it away, or "
                     "choose another folder"
                 )
 
 
-def _fetch(source: str, name: str, about: list[object], folder: Directory, aside: Directory, part: str) -> Staged:
+def _fetch(source: str, name: str, expected: list[object], folder: Directory, staging: Directory, part: str) -> Staged:
     """Copy one file to its place, and return its entry."""
-    with aside.new(part, 0o644) as file:
+    with staging.new(part, 0o644) as file:
         if s3.is_url(source):
-            found = s3.Prefix(source).fetch(name, file, folder.path / name)
+            copied = s3.Prefix(source).fetch(name, file, folder.path / name)
         else:
             path = Path(source)
-            found = durable.copy(path if path.is_file() else path / name, file)
-        if found.size != about[0]:
+            copied = durable.copy(path if path.is_file() else path / name, file)
+        if copied.size != expected[0]:
             raise DataError(f"{source} changed while {name} was read: stage it again once no program writes there")
     place, last = _open_folder(folder, name, make=True)
     with place:
-        aside.rename(part, last, place)
+        staging.rename(part, last, place)
         place.sync()
         state = place.state(last)
         if state is None:
             raise DataError(f"{folder.path / name} was removed: see which program does that, and stage it again")
-        return Staged(about, found, Signature.of(state))
+        return Staged(expected, copied, Signature.of(state))
 
 
 def _remove_asides(folder: Directory) -> None:
@@ -298,7 +302,7 @@ def _remove_asides(folder: Directory) -> None:
                 durable.remove_tree(folder.path / name)
 
 
-def _room(folder: Path, size: int) -> None:
+def _check_space(folder: Path, size: int) -> None:
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     if size > free:

@@ -14,7 +14,7 @@ A batch is a dict of tensors with B rows (the last batch of a worker may have fe
 - ``labels`` int64 [B, L], equal to input_ids where there is a token, the end of text included, and -100 elsewhere. They
   are not shifted: the model or the loss compares place i with labels[i + 1], as transformers' models do;
 - ``attention_mask`` bool [B, L], true where there is a token;
-- ``ids`` int64 [B], the number of each sample (shards.sample_name returns its name), -1 for a row that only fills.
+- ``ids`` int64 [B], the number of each sample (shards.sample_name returns its name), -1 for a filler row.
 
 A rank that has fewer batches than another gets batches at the end whose labels are all -100. So sum the loss and divide
 by the number of labels of all ranks (at least 1), instead of taking the mean of each rank. Rank and world come from
@@ -64,7 +64,8 @@ class LoaderConfig:
     uneven: "pad" (every sample is seen, ranks with fewer get batches without labels) or "drop" (the epoch ends with
     the rank that has the fewest).
     resampled: shards are drawn with replacement, ``epoch_batches`` batches a rank make an epoch.
-    pad_multiple: L is the longest sample rounded up to a multiple of this, at most the samples' greatest length.
+    pad_multiple: L is the longest sample rounded up to a multiple of this, at most the length of the longest
+        sample.
     cache, cache_bytes: folder on the local NVMe where shards are kept, and how much of it (0: nine tenths).
     on_corrupt: "raise" or "skip" (the shard is named on stderr and its samples are missing).
     """
@@ -120,11 +121,11 @@ def open_dataset(where: str) -> Dataset:
         raise DataError(f"{place} is missing: the shards are not finished, or the folder is another one")
     raw = Source(where).read(manifest.DATASET)
     content = manifest.parse(raw, place, manifest.DATASET_SCHEMA)
-    found = tuple(shard for shard in manifest.entries(Shard, content, "shards", place) if shard.samples)
-    about: dict[str, Any] = {name: content.get(name) for name in ("length", "pad", "eos", "vocabulary", "tokens")}
-    if wrong := [name for name, value in about.items() if not isinstance(value, int) or value < 0]:
-        raise DataError(f"{place} has no integer for {', '.join(wrong)}: make the shards again, or get it back")
-    return Dataset(found, **about, key=hashlib.sha256(raw).hexdigest())
+    shards = tuple(shard for shard in manifest.entries(Shard, content, "shards", place) if shard.samples)
+    integers: dict[str, Any] = {name: content.get(name) for name in ("length", "pad", "eos", "vocabulary", "tokens")}
+    if invalid := [name for name, value in integers.items() if not isinstance(value, int) or value < 0]:
+        raise DataError(f"{place} has no integer for {', '.join(invalid)}: make the shards again, or get it back")
+    return Dataset(shards, **integers, key=hashlib.sha256(raw).hexdigest())
 
 
 def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int) -> Batch:
@@ -189,13 +190,13 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
     def _shuffled(self, source: Iterator[int], worker: int) -> Iterator[tuple[int, np.ndarray] | None]:
         """Yield the samples from round ``first`` on, shuffled within each group."""
         start = self.first * self.geometry.batch
-        group, behind = divmod(start, self.geometry.group)
+        group, skipped = divmod(start, self.geometry.group)
         rows = self._rows(source, group * self.geometry.group)
-        while held := list(itertools.islice(rows, self.geometry.group)):
-            order = loader_order.group_order(self.geometry, self.epoch, self.rank, worker, group, len(held))
-            for place in order[behind:]:
-                yield held[place]
-            group, behind = group + 1, 0
+        while samples := list(itertools.islice(rows, self.geometry.group)):
+            order = loader_order.group_order(self.geometry, self.epoch, self.rank, worker, group, len(samples))
+            for place in order[skipped:]:
+                yield samples[place]
+            group, skipped = group + 1, 0
 
     def _rows(self, source: Iterator[int], start: int) -> Iterator[tuple[int, np.ndarray] | None]:
         """Yield the samples from place ``start`` on, None for a missing one; whole shards before it are not read."""
@@ -206,14 +207,14 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             if start >= shard.samples:
                 start -= shard.samples
                 continue
-            given = start
+            yielded = start
             with self._skip_corrupt():
                 for row in itertools.islice(reader.samples(shard), start, shard.samples):
                     yield row
-                    given += 1
-                if given < shard.samples:
-                    raise CorruptError(f"{shard.name} holds {given} samples, and the manifest lists {shard.samples}")
-            yield from itertools.repeat(None, shard.samples - given)
+                    yielded += 1
+                if yielded < shard.samples:
+                    raise CorruptError(f"{shard.name} holds {yielded} samples, and the manifest lists {shard.samples}")
+            yield from itertools.repeat(None, shard.samples - yielded)
             start = 0
 
     @contextlib.contextmanager
@@ -270,13 +271,13 @@ class Loader:
             for item in itertools.islice(items, behind, max(behind, behind + steps - self.batches)):
                 if isinstance(item, Exception):
                     raise item
-                yield self._given(item)
+                yield self._count(item)
         finally:
             # A stored error would keep this frame and its workers alive, which then end only after seconds.
             items.close()
             del items
         while self.batches < steps:
-            yield self._given(collate([], self.dataset, self.config.pad_multiple))
+            yield self._count(collate([], self.dataset, self.config.pad_multiple))
         self.set_epoch(self.epoch + 1)
 
     def _items(self, first: int) -> Iterator[Batch | Exception | None]:
@@ -294,7 +295,7 @@ class Loader:
             )
         )
 
-    def _given(self, batch: Batch) -> Batch:
+    def _count(self, batch: Batch) -> Batch:
         # Counted before it is yielded: a state that is saved in the loop's body counts this batch as done.
         self.batches += 1
         self.samples += int((batch["ids"] != FILLER).sum())
@@ -323,11 +324,11 @@ class Loader:
         """
         if state.get("schema") != STATE_SCHEMA:
             raise DataError(f"the loader's state is of the schema {state.get('schema')}, not {STATE_SCHEMA}")
-        own = self.state_dict()
-        changed = ["dataset"] if state["dataset"] != own["dataset"] else []
+        current = self.state_dict()
+        changed = ["dataset"] if state["dataset"] != current["dataset"] else []
         changed += [
             f"{name} {state['geometry'].get(name)} to {value}"
-            for name, value in own["geometry"].items()
+            for name, value in current["geometry"].items()
             if state["geometry"].get(name) != value
         ]
         self.set_epoch(state["epoch"])

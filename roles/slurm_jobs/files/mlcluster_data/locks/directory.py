@@ -41,8 +41,8 @@ STAGE_NAME = ".stage-lock"
 STALE_SECONDS = 30.0
 # Locks that are watched at the same time, so that several abandoned ones cost no more time than one.
 WATCHED = 32
-# Errors of durable for a link, a directory, and a pipe or device where a file is expected.
-STRANGE = (errno.ELOOP, errno.EISDIR, errno.EINVAL)
+# Errors of ``durable`` if the lock is a link, a directory, a pipe or a device.
+NOT_A_LOCK = (errno.ELOOP, errno.EISDIR, errno.EINVAL)
 
 
 class LockedError(DataError):
@@ -118,7 +118,7 @@ class Lock:
         self.stale_seconds = stale_seconds
         self.owner = myself()
         self._released = threading.Event()
-        self._beating: threading.Thread | None = None
+        self._renewer: threading.Thread | None = None
         # Open while the lock is requested or held, so that a changed path does not lead elsewhere.
         self._here: durable.Directory | None = None
 
@@ -135,10 +135,10 @@ class Lock:
             # A signal may arrive after the lock was made.
             self.release()
             raise
-        self._beating = threading.Thread(
+        self._renewer = threading.Thread(
             target=self._renew_repeatedly, args=(self._here,), name="checkpoint-lock", daemon=True
         )
-        self._beating.start()
+        self._renewer.start()
         return before
 
     def _acquire(self, here: durable.Directory) -> Owner | None:
@@ -147,7 +147,7 @@ class Lock:
             found = self._read(here)
             if found is None:
                 continue
-            if self._lives(here, found):
+            if self._is_alive(here, found):
                 raise self._refusal(found)
             if self._take_away(here, found):
                 before = found
@@ -159,7 +159,7 @@ class Lock:
         with self._folder() as here:
             found = self._read(here) if here else None
             if here and found is not None:
-                if self._lives(here, found):
+                if self._is_alive(here, found):
                     raise self._refusal(found)
                 self._take_away(here, found)
 
@@ -171,8 +171,8 @@ class Lock:
     def release(self) -> None:
         """Release the lock if it is still ours; otherwise it counts as abandoned soon."""
         self._released.set()
-        if self._beating:
-            self._beating.join()
+        if self._renewer:
+            self._renewer.join()
         try:
             if self._here and self.ours():
                 os.unlink(self.path.name, dir_fd=self._here.descriptor)
@@ -212,9 +212,9 @@ class Lock:
         with self._folder() as here:
             return self._read(here) if here else None
 
-    def _lives(self, here: durable.Directory, found: Owner) -> bool:
+    def _is_alive(self, here: durable.Directory, found: Owner) -> bool:
         alive = self.owner.is_running(found)
-        return self._touched(here, found) if alive is None else alive
+        return self._is_renewed(here, found) if alive is None else alive
 
     def _refusal(self, found: Owner) -> LockedError:
         return LockedError(
@@ -245,12 +245,12 @@ class Lock:
 
         Keep a lock that is being returned after it was taken by mistake: see _take_away().
         """
-        left = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{16}}")
+        pattern = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{16}}")
         for name in os.listdir(here.descriptor):
-            if left.fullmatch(name):
+            if pattern.fullmatch(name):
                 here.remove(name)
 
-    def _touched(self, here: durable.Directory, found: Owner) -> bool:
+    def _is_renewed(self, here: durable.Directory, found: Owner) -> bool:
         """Return whether the file is touched, changed or removed within the time after which it counts as abandoned."""
         first = self._mark(here)
         deadline = time.monotonic() + self.stale_seconds
@@ -260,18 +260,18 @@ class Lock:
             time.sleep(min(0.2, self.stale_seconds / 20))
         return False
 
-    def _take_away(self, here: durable.Directory, judged: Owner) -> bool:
-        aside = f"{self.path.name}.stale-{self.owner.token}"
+    def _take_away(self, here: durable.Directory, abandoned: Owner) -> bool:
+        stale_name = f"{self.path.name}.stale-{self.owner.token}"
         try:
-            here.rename(self.path.name, aside)
+            here.rename(self.path.name, stale_name)
         except FileNotFoundError:
             return False
-        mistaken = self._read(here, aside) != judged
+        mistaken = self._read(here, stale_name) != abandoned
         if mistaken:
             # Another process was faster and this is its new lock: return it.
             with contextlib.suppress(FileExistsError):
-                here.link(aside, self.path.name)
-        os.unlink(aside, dir_fd=here.descriptor)
+                here.link(stale_name, self.path.name)
+        os.unlink(stale_name, dir_fd=here.descriptor)
         return not mistaken
 
     def _mark(self, here: durable.Directory) -> tuple[int, int] | None:
@@ -285,7 +285,7 @@ class Lock:
 
     def _renew_repeatedly(self, here: durable.Directory) -> None:
         while not self._released.wait(self.stale_seconds / 6):
-            # The signs of life continue even if the server does not answer for a while.
+            # Renewal continues even if the server does not answer for a while.
             with contextlib.suppress(OSError, LockedError):
                 found = self._read(here)
                 if found is not None and found.token != self.owner.token:
@@ -304,7 +304,7 @@ class Lock:
                 f"{here.path / name} is not a lock of this program: see what it is, and move it away"
             ) from exc
         except OSError as exc:
-            if exc.errno not in STRANGE:
+            if exc.errno not in NOT_A_LOCK:
                 raise
             raise NoLockError(
                 f"{durable.reason(exc)}, and no lock of this program: see what it is, and move it away"

@@ -35,7 +35,7 @@ class S3Lock:
         self._etag = ""
         self._beats = 0
         self._released = threading.Event()
-        self._beating: threading.Thread | None = None
+        self._renewer: threading.Thread | None = None
 
     def acquire(self) -> Owner | None:
         """Take the lock; return the ended owner that it was taken from, if any.
@@ -66,13 +66,13 @@ class S3Lock:
             LOGGER.warning("%s is not locked (%s): check that no other training uses it", self.prefix.url, exc)
             self._etag = ""
             return None
-        self._beating = threading.Thread(target=self._renew_repeatedly, name="checkpoint-lock", daemon=True)
-        self._beating.start()
+        self._renewer = threading.Thread(target=self._renew_repeatedly, name="checkpoint-lock", daemon=True)
+        self._renewer.start()
         return before
 
     def ours(self) -> bool:
         """Return whether it is still held; true also if nothing is locked. Raises S3Error."""
-        if not self._beating:
+        if not self._renewer:
             return True
         found = self._read()
         return found is not None and found[0].token == self.owner.token
@@ -80,9 +80,9 @@ class S3Lock:
     def release(self) -> None:
         """Release the lock if it is still ours; otherwise it counts as abandoned soon."""
         self._released.set()
-        if not self._beating:
+        if not self._renewer:
             return
-        self._beating.join()
+        self._renewer.join()
         try:
             if self.ours():
                 self.prefix.delete([self.name])

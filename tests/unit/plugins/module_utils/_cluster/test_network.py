@@ -115,7 +115,7 @@ def test_grafana_and_key_are_optional():
         (NOTHING, {"cidr": "10.0.0.0/33"}, "cluster_network_cidr is '10.0.0.0/33'"),
         (NOTHING, {"public_cidr": "10.1.0.0/24"}, "cluster_network_public_cidr 10.1.0.0/24 is not within"),
         (NOTHING, {"private_cidr": "10.0.0.0/20"}, "overlap; choose others"),
-        (NOTHING, {"ssh_cidrs": ["0.0.0.0/0"]}, "cluster_ssh_cidrs has '0.0.0.0/0', the whole world"),
+        (NOTHING, {"ssh_cidrs": ["0.0.0.0/0"]}, "cluster_ssh_cidrs has '0.0.0.0/0', every address"),
         (NOTHING, {"grafana_cidrs": ["x"]}, "cluster_grafana_cidrs has 'x'"),
     ],
 )

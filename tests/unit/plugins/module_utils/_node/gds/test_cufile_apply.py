@@ -151,7 +151,7 @@ def test_missing_file_needs_no_removal(file):
 def test_missing_directory_is_rejected(file):
     target_of(file).unlink()
     target_of(file).parent.rmdir()
-    assert f"since {target_of(file).parent} does not exist: make it first" in refused(file, create=True)
+    assert f"since {target_of(file).parent} does not exist: create it first" in refused(file, create=True)
 
 
 @pytest.mark.parametrize("what", ["directory", "pipe", "circle"])
@@ -211,7 +211,7 @@ def test_full_filesystem_leaves_old_file(file, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(cufile_file.os, "fsync", full)
-    assert f"{target_of(file)} could not be replaced (No space left on device) and is as it was" in refused(
+    assert f"{target_of(file)} could not be replaced (No space left on device) and is unchanged" in refused(
         file, backup=False
     )
     assert (target_of(file).read_bytes(), names(file)) == (OLD, ["cufile.json"])
@@ -306,7 +306,7 @@ def test_half_copy_on_full_filesystem_does_not_stay(file, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(cufile_file.os, "fsync", full)
-    with pytest.raises(NodeError, match=r"No space left on device.*is as it was"):
+    with pytest.raises(NodeError, match=r"No space left on device.*is unchanged"):
         change(FileHost(), Request(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
 

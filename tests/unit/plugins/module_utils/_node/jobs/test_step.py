@@ -149,16 +149,16 @@ def test_own_value_of_job_counts_before_default():
 
 def test_image_without_plugins_gets_them_back():
     container = Container("/x.sqsh", (), "/w")
-    assert step.without_no_plugin({}, container) == ("--without", "NCCL_NET_PLUGIN=none")
-    assert step.without_no_plugin({"NCCL_NET_PLUGIN": "ofi"}, container) == ()
-    assert step.without_no_plugin({}, None) == ()
+    assert step.unset_disabled_plugin({}, container) == ("--without", "NCCL_NET_PLUGIN=none")
+    assert step.unset_disabled_plugin({"NCCL_NET_PLUGIN": "ofi"}, container) == ()
+    assert step.unset_disabled_plugin({}, None) == ()
 
 
 @pytest.mark.parametrize(
     ("image", "left"), [("none", None), ("aws-ofi", "aws-ofi"), ("", ""), (None, None), ("none; id", "none; id")]
 )
 def test_image_without_python_gets_plugins_back(image, left):
-    words = step.clear_no_plugin({}, Container("/x.sqsh", (), "/w"))
+    words = step.unset_disabled_plugin_in_shell({}, Container("/x.sqsh", (), "/w"))
     variables = {"PATH": os.environ["PATH"], **({} if image is None else {"NCCL_NET_PLUGIN": image})}
     inside = [*words, "env", "A=$(id) b", "env"]
     shown = subprocess.run(inside, env=variables, capture_output=True, text=True, check=True).stdout
@@ -167,5 +167,5 @@ def test_image_without_python_gets_plugins_back(image, left):
 
 
 def test_plugin_that_job_sets_is_kept():
-    assert step.clear_no_plugin({"NCCL_NET_PLUGIN": "none"}, Container("/x.sqsh", (), "/w")) == ()
-    assert step.clear_no_plugin({}, None) == ()
+    assert step.unset_disabled_plugin_in_shell({"NCCL_NET_PLUGIN": "none"}, Container("/x.sqsh", (), "/w")) == ()
+    assert step.unset_disabled_plugin_in_shell({}, None) == ()

@@ -254,12 +254,14 @@ def test_later_of_two_simultaneous_jobs_is_cancelled():
 
     def meet(number):
         host = Scripted(squeue=[both], scontrol=[printed(line(number, "PENDING"))], scancel=[printed()])
-        return slurm_job.give_way(Slurm(host, "/slurm"), request, number), ["scancel" in call[0] for call in host.calls]
+        return slurm_job.cancel_duplicate(Slurm(host, "/slurm"), request, number), [
+            "scancel" in call[0] for call in host.calls
+        ]
 
     assert meet(6) == (None, [False])
     assert meet(7)[0] == 6 and meet(7)[1][-1]
     host = Scripted(squeue=[CommandResult(1, "", "Unable to contact slurm controller\n")])
-    assert slurm_job.give_way(Slurm(host, "/slurm"), request, 7) is None
+    assert slurm_job.cancel_duplicate(Slurm(host, "/slurm"), request, 7) is None
 
 
 def test_job_environment_has_srun_path_and_no_parser_locale():

@@ -46,7 +46,7 @@ def test_missing_or_wrong_path_is_one_sentence(ask, tmp_path):
     assert ask(*(line.format(jobs) for line in wanted)) == [
         f"the program {jobs}/ior cannot be executed: chmod a+x it",
         f"the program {jobs}/x does not exist: install it there, or have it built (slurm_jobs_build)",
-        f"the directory {jobs}/y does not exist: make it first",
+        f"the directory {jobs}/y does not exist: create it first",
         f"the directory {jobs}/fio is not a directory: correct the path",
         f"the file {jobs} is a directory: correct the path",
         f"the container image {jobs}/it's a.sqsh does not exist: import it first",

@@ -129,7 +129,7 @@ def test_missing_files_are_reported(judge, facts):
         container_image="/i.sqsh",
     )
     assert found == [
-        "the working directory /w does not exist: make it first",
+        "the working directory /w does not exist: create it first",
         "the directory /w/logs for output does not exist, and the job would end without a message: create it",
         "the directory /w/gone for error does not exist, and the job would end without a message: create it",
         "a container image was requested and Slurm offers no --container-image here: enable Pyxis first",
