@@ -264,7 +264,7 @@ def docker_packages(facts: Facts, config: RoleConfig) -> list[Package]:
     """Return Docker's packages, each with its version if one is pinned."""
     own = "docker.io" if facts["system"]["os_family"] == "Debian" else "docker-ce"
     names = config.docker_packages or (_DOCKER_PACKAGES.get(facts["system"]["distribution"], own),)
-    return [Package(name, version) for name, _equals, version in (entry.partition("=") for entry in names)]
+    return [Package.of(entry) for entry in names]
 
 
 def toolkit_packages(config: RoleConfig) -> list[Package]:

@@ -112,12 +112,7 @@ def missing_packages(facts: Facts, config: GdsConfig, wanted: t.Mapping[str, t.A
         return []
     headers = headers_package(facts, config)
     first = headers and not module_here(facts) and wanted["missing"] and not facts["packages"].get(headers)
-    return [_package(spec) for spec in [*([headers] if first else []), *wanted["missing"]]]
-
-
-def _package(spec: str) -> Package:
-    name, _equals, version = spec.partition("=")
-    return Package(name, version)
+    return [Package.of(spec) for spec in [*([headers] if first else []), *wanted["missing"]]]
 
 
 def wanted_settings(

@@ -71,8 +71,7 @@ def plan_tools(facts: Facts, config: ToolsConfig) -> Plan:
     due = [spec for spec in config.node_packages if _is_due(spec, facts)]
     if due and not facts["manager"]:
         return refused(TOOLS, [f"{', '.join(due)} cannot be installed: there is no apt and no dnf here"])
-    packages = [Package(name, version) for name, _equals, version in (spec.partition("=") for spec in due)]
-    return Plan(domain=TOOLS, refresh=bool(due), packages=tuple(packages))
+    return Plan(domain=TOOLS, refresh=bool(due), packages=tuple(map(Package.of, due)))
 
 
 def _is_due(spec: str, facts: Facts) -> bool:

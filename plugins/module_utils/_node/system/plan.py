@@ -33,6 +33,12 @@ class Package:
     url: str = ""
     sha256: str = ""
 
+    @classmethod
+    def of(cls, spec: str) -> Package:
+        """Return the package that ``name`` or ``name=version`` names."""
+        name, _equals, version = spec.partition("=")
+        return cls(name, version)
+
 
 @dataclasses.dataclass(frozen=True)
 class File:
