@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import first_of
+
 from .events import Event
 
 OUTSIDE = "other tasks"
@@ -35,9 +37,7 @@ class Part:
         """Return the final line."""
         parts = [_count(len(self.hosts)), f"{len(self.changed)} changed"]
         if self.failed:
-            names = sorted(self.failed)
-            more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-            parts.append(f"{len(names)} FAILED ({', '.join(names[:NAMES])}{more})")
+            parts.append(f"{len(self.failed)} FAILED ({first_of(sorted(self.failed), NAMES)})")
         return f"{self.role:<16} {', '.join(parts)}, {now - self.began:.1f} s"
 
 
@@ -140,9 +140,8 @@ class Progress:
             host for host, host_counts in counts.items() if host_counts.get("failed") or host_counts.get("unreachable")
         )
         changed = sum(bool(host_counts.get("changed")) for host_counts in counts.values())
-        more = f": {', '.join(bad[:NAMES])}" + (f" and {len(bad) - NAMES} more" if len(bad) > NAMES else "")
         whole = "the node is done" if len(counts) == 1 else f"all {len(counts)} nodes are done"
-        verdict = f"{len(bad)} of {_count(len(counts))} FAILED{more}" if bad else whole
+        verdict = f"{len(bad)} of {_count(len(counts))} FAILED: {first_of(bad, NAMES)}" if bad else whole
         if not counts:
             verdict = "no node took part"
         return f"{verdict}; {changed} changed; {now - self.began:.1f} s"
