@@ -92,7 +92,7 @@ class ActionModule(ActionBase):
                 "role": {"type": "str"},
                 "roles": {"type": "list", "elements": "str"},
                 "groups": {"type": "list", "elements": "str"},
-                "again": {"type": "bool", "default": False},
+                "look_again": {"type": "bool", "default": False},
                 "verify": {"type": "bool", "default": False},
                 "validate": {"type": "bool", "default": False},
                 "removal": {"type": "str"},
@@ -230,7 +230,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
             return {"changed": False, "queried": False}
-        answer = None if given["again"] else self._stored_answer(key, options)
+        answer = None if given["look_again"] else self._stored_answer(key, options)
         facts: dict[str, Any] = {}
         queried = answer is None
         if answer is None:
@@ -239,7 +239,7 @@ class ActionModule(ActionBase):
         # Used once: tasks between this one and the next for the role may change the node.
         facts[FACT_PREFIX + key] = {}
         answer = self._with_inventory(role, answer, options)
-        if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
+        if given["look_again"] or not (answer["plan"]["empty"] or self._task.check_mode):
             # Once a role acts, even if it fails, the answers of other roles are out of date.
             facts.update(self._cleared_facts())
         required = given["required"]

@@ -52,7 +52,7 @@ options:
     description: The space for the file, in MiB. Determined automatically for Docker's images and for files.
     type: int
     default: 0
-  spare_mib:
+  min_free_mib:
     description: The space that must stay free in addition, in MiB.
     type: int
     default: 1024
@@ -135,7 +135,7 @@ SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "digest": {"type": "str", "default": ""},
     "needed_mib": {"type": "int", "default": 0},
-    "spare_mib": {"type": "int", "default": 1024},
+    "min_free_mib": {"type": "int", "default": 1024},
     "keep": {"type": "int"},
     "timeout": {"type": "int", "default": 3600},
     "mode": {"type": "str", "default": "0644"},
@@ -157,7 +157,7 @@ def main() -> None:
         name=params["name"],
         digest=params["digest"],
         needed=params["needed_mib"] << 20,
-        spare=params["spare_mib"] << 20,
+        min_free=params["min_free_mib"] << 20,
         keep=params["keep"],
         seconds=params["timeout"],
         mode=mode,

@@ -43,7 +43,7 @@ options:
     description: Groups of the inventory, instead of O(roles); the roles are those of site.yml for these groups.
     type: list
     elements: str
-  again:
+  look_again:
     description: Query the node even if there is an answer.
     type: bool
     default: false
@@ -211,7 +211,7 @@ def main() -> None:
             "role": {"type": "str"},
             "roles": {"type": "raw"},
             "groups": {"type": "list", "elements": "str"},
-            "again": {"type": "bool", "default": False},
+            "look_again": {"type": "bool", "default": False},
             "verify": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
             # Two thirds of a megabyte that no log needs.

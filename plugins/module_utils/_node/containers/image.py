@@ -37,8 +37,9 @@ _MADE = "image.sqsh"
 class ImageRequest:
     """A requested image. source is docker://, dockerd:// or the path of a .sqsh file; sizes in bytes.
 
-    digest: "" or the "sha256:..." that the source must have. needed: the space for the file, 0 if unknown. spare: the
-    space that must stay free. keep: the number of older versions to keep, None for all. seconds: limit of an import.
+    digest: "" or the "sha256:..." that the source must have. needed: the space for the file, 0 if unknown.
+    min_free: the space that must stay free. keep: the number of older versions to keep, None for all. seconds: limit of
+    an import.
     """
 
     source: str
@@ -46,7 +47,7 @@ class ImageRequest:
     name: str = ""
     digest: str = ""
     needed: int = 0
-    spare: int = 0
+    min_free: int = 0
     keep: t.Optional[int] = None
     seconds: int = 3600
     mode: int = 0o644
@@ -301,10 +302,10 @@ def _demand_space(host: EnrootHost, request: ImageRequest) -> None:
         size = host.run(argv, timeout=60).stdout.strip()
         needed = int(size) if size.isdecimal() else 0
     free = host.free_bytes(request.directory)
-    if free is not None and free < needed + request.spare:
+    if free is not None and free < needed + request.min_free:
         raise NodeError(
             f"{request.directory} has {free >> 20} MiB free, the image needs {needed >> 20} MiB and "
-            f"{request.spare >> 20} MiB must stay free: free some space, or remove older versions with keep"
+            f"{request.min_free >> 20} MiB must stay free: free some space, or remove older versions with keep"
         )
 
 

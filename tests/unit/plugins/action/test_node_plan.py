@@ -100,7 +100,7 @@ def test_single_role_looks_and_sets_missing_facts(node):
     assert node.asked == [{"nvidia_gds": dict(node.asked[0]["nvidia_gds"])}]
 
 
-@pytest.mark.parametrize("change", ["option", "run", "host", "check", "again"])
+@pytest.mark.parametrize("change", ["option", "run", "host", "check", "look_again"])
 def test_answer_to_other_request_is_not_used(node, monkeypatch, change):
     node.task(roles=["nvidia_gds"])
     if change == "option":
@@ -110,7 +110,7 @@ def test_answer_to_other_request_is_not_used(node, monkeypatch, change):
     if change == "host":
         # As with run_once.
         node.variables["inventory_hostname"] = "node2"
-    node.task(role="nvidia_gds", again=change == "again", check_mode=change == "check")
+    node.task(role="nvidia_gds", look_again=change == "look_again", check_mode=change == "check")
     assert len(node.asked) == 2
 
 
@@ -169,7 +169,7 @@ def test_change_drops_answers_of_other_roles(node):
     other_answers(node)
     node.task(role="nvidia_gds")
     assert left(node) == {OTHER}
-    node.task(role="nvidia_gds", again=True)
+    node.task(role="nvidia_gds", look_again=True)
     assert left(node) == set()
 
 
@@ -327,9 +327,9 @@ def test_results_are_kept_for_end_of_run(node, monkeypatch, tmp_path):
     read = kept(node, monkeypatch, tmp_path)
     node.task(roles=["nvidia_gds"])
     node.answers["nvidia_gds"] = answer(DIFFERENT)
-    node.task(role="nvidia_gds", again=True)
+    node.task(role="nvidia_gds", look_again=True)
     node.answers["nvidia_gds"] = answer()
-    node.task(role="nvidia_gds", again=True, verify=True)
+    node.task(role="nvidia_gds", look_again=True, verify=True)
     flags = [(entry.begun, entry.final, entry.differs) for entry in read()]
     assert flags == [(False, False, False), (True, False, True), (True, True, False)]
     assert {(entry.host, entry.role, entry.required) for entry in read()[1:]} == {("node1", "nvidia_gds", False)}

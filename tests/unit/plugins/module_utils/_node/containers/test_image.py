@@ -215,7 +215,7 @@ def test_missing_space_is_reported_before_import(tmp_path):
     with pytest.raises(NodeError, match="has 1 MiB free, the image needs 2 MiB"):
         ensure(host, image_request(tmp_path, needed=2 << 20))
     with pytest.raises(NodeError, match="needs 0 MiB and 1024 MiB must stay free"):
-        ensure(host, image_request(tmp_path, "dockerd://x", spare=1 << 30))
+        ensure(host, image_request(tmp_path, "dockerd://x", min_free=1 << 30))
     assert not any("import" in argv for argv in host.ran)
 
 
@@ -426,19 +426,19 @@ def test_options_at_their_limits_are_accepted(options):
 
 def test_defaults_of_request():
     made = ImageRequest("docker://x", "/images")
-    assert (made.needed, made.spare, made.keep, made.seconds, made.mode) == (0, 0, None, 3600, 0o644)
+    assert (made.needed, made.min_free, made.keep, made.seconds, made.mode) == (0, 0, None, 3600, 0o644)
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
 @pytest.mark.parametrize("source", ["docker://x", "dockerd://x", "/file"])
-def test_image_needs_its_size_and_spare_space(tmp_path, source, missing, fits):
+def test_image_needs_its_size_and_free_space(tmp_path, source, missing, fits):
     (tmp_path / "images").mkdir()
     (tmp_path / "file").write_bytes(IMAGE)
     source = source.replace("/file", f"{tmp_path}/file")
     size = {"docker": 7, "dockerd": 4096}.get(source.partition("://")[0], len(IMAGE))
     host = ImageHost()
     host.free = size + 5 - missing
-    given = image_request(tmp_path / "images", source, needed=7 if source == "docker://x" else 0, spare=5)
+    given = image_request(tmp_path / "images", source, needed=7 if source == "docker://x" else 0, min_free=5)
     if fits:
         assert ensure(host, given)["actions"] == ["import", "link"]
     else:
@@ -452,7 +452,7 @@ def test_unknown_size_takes_no_space(tmp_path, monkeypatch):
     run = host.run
     answer = CommandResult(0, "no number\n", "")
     monkeypatch.setattr(host, "run", lambda argv, **more: answer if "{{.Size}}" in argv else run(argv, **more))
-    assert ensure(host, image_request(tmp_path, "dockerd://x", spare=5))["actions"] == ["import", "link"]
+    assert ensure(host, image_request(tmp_path, "dockerd://x", min_free=5))["actions"] == ["import", "link"]
 
 
 def test_image_has_requested_mode(tmp_path):
