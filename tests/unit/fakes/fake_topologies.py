@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import typing as t
 
@@ -64,9 +65,19 @@ class Topology:
         return storage.look(self.host, scene.config(**self.options))
 
 
-def options(names: list[str]) -> st.SearchStrategy[dict[str, t.Any]]:
-    some = st.lists(st.sampled_from(names or ["/dev/gone"]), min_size=1, max_size=4)
-    devices = st.one_of(*[some] * 6, st.just([*names, "/dev/nvme0n1"]), st.just([*names[:1], "/dev/gone"]))
+@functools.lru_cache(maxsize=None, typed=True)
+def one_of(*values: t.Any) -> st.SearchStrategy[t.Any]:
+    """Return the strategy that picks one of the values, made once: making one takes longer than drawing from it."""
+    return st.sampled_from(values)
+
+
+@functools.cache
+def options(count: int) -> st.SearchStrategy[dict[str, t.Any]]:
+    """Return the strategy for the options of a node with so many disks; devices has their positions."""
+    some = st.lists(st.sampled_from(range(count) if count else ["/dev/gone"]), min_size=1, max_size=4)
+    devices = st.one_of(
+        *[some] * 6, st.just([*range(count), "/dev/nvme0n1"]), st.just([*range(count)[:1], "/dev/gone"])
+    )
     return st.fixed_dictionaries(
         {
             "layout": st.sampled_from(["raid0"] * 8 + ["per_disk"] * 4 + ["none"]),
@@ -83,30 +94,33 @@ def options(names: list[str]) -> st.SearchStrategy[dict[str, t.Any]]:
 
 @st.composite
 def topologies(draw: st.DrawFn) -> Topology:
-    host = SimulatedHost(Machine(draw(st.sampled_from(sorted(SHAPES)))))
+    host = SimulatedHost(Machine(draw(one_of(*sorted(SHAPES)))))
     _disks(draw, host)
     stores = scene.store_names(host)
     _history(draw, host, [name for name in stores if not host.machine.devices[name].signatures])
     _event(draw, host)
-    for number in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))):
+    for number in range(draw(one_of(0, 0, 0, 1, 1, 2, 3))):
         _trouble(draw, host, f"trouble{number}")
     _state_files(draw, host)
     host.calls.clear()
     names = [f"/dev/{name}" for name in scene.store_names(host)]
-    consent = draw(st.sampled_from(CONSENTS))
-    return Topology(host, {**draw(options(names)), **consent}, draw(st.sampled_from([False, False, True])))
+    consent = CONSENTS[draw(one_of(*range(len(CONSENTS))))]
+    chosen = draw(options(len(names)))
+    if chosen.get("devices"):
+        chosen["devices"] = [names[one] if isinstance(one, int) else one for one in chosen["devices"]]
+    return Topology(host, {**chosen, **consent}, draw(one_of(False, False, True)))
 
 
 def _disks(draw: st.DrawFn, host: SimulatedHost) -> None:
     machine = host.machine
-    root = draw(st.sampled_from(ROOTS))
+    root = draw(one_of(*ROOTS))
     if root == "instance store":
         machine.root("nvme0n1", INSTANCE_STORE, "AWS0000")
     elif root == "nvme":
         machine.root()
     else:
         machine.root({"xen": "xvda", "virtio": "vda"}[root], model="", serial="")
-    ebs, count = draw(st.integers(0, 2)), draw(st.sampled_from([0, 1, 2, 2, 3, 4, 4, 8, 16]))
+    ebs, count = draw(st.integers(0, 2)), draw(one_of(0, 1, 2, 2, 3, 4, 4, 8, 16))
     numbers = draw(st.permutations(range(1, 1 + ebs + min(count, 6))))
     numbers = [*numbers, *range(len(numbers) + 1, ebs + count + 1)]
     for index in range(ebs):
@@ -120,15 +134,15 @@ def _disks(draw: st.DrawFn, host: SimulatedHost) -> None:
 
 
 def _history(draw: st.DrawFn, host: SimulatedHost, blank: list[str]) -> None:
-    history = draw(st.sampled_from(HISTORIES))
-    wanted = {"layout": draw(st.sampled_from(["raid0", "raid0", "per_disk"])), "devices": [f"/dev/{n}" for n in blank]}
+    history = draw(one_of(*HISTORIES))
+    wanted = {"layout": draw(one_of("raid0", "raid0", "per_disk")), "devices": [f"/dev/{n}" for n in blank]}
     if not blank:
         return
     if history == "converged":
         with contextlib.suppress(NodeError):
             storage.converge(host, scene.config(**wanted))
     elif history == "killed":
-        host.killed_before = draw(st.sampled_from(KILLS))
+        host.killed_before = draw(one_of(*KILLS))
         with contextlib.suppress(NodeError, KeyboardInterrupt):
             storage.converge(host, scene.config(**wanted))
         host.killed_before = ""
@@ -136,8 +150,8 @@ def _history(draw: st.DrawFn, host: SimulatedHost, blank: list[str]) -> None:
         unit = {"dlami": scene.DLAMI_UNIT}.get(history, scene.PCLUSTER_UNIT)
         host.machine.unit(unit, enabled=draw(st.booleans()))
         if draw(st.booleans()):
-            mount = draw(st.sampled_from([None, "/scratch", "/opt/dlami/nvme", "/data"]))
-            host.machine.volume("vg.01", draw(st.sampled_from(["lv_ephemeral", "lv_ephemeral", ""])), blank)
+            mount = draw(one_of(None, "/scratch", "/opt/dlami/nvme", "/data"))
+            host.machine.volume("vg.01", draw(one_of("lv_ephemeral", "lv_ephemeral", "")), blank)
             if "dm-0" in host.machine.devices:
                 host.machine.sign("dm-0", "ext4", fs_uuid("ephemeral"))
                 _mount(host, "dm-0", mount)
@@ -152,7 +166,7 @@ def _mount(host: SimulatedHost, kname: str, target: str | None) -> None:
 
 
 def _event(draw: st.DrawFn, host: SimulatedHost) -> None:
-    machine, event = host.machine, draw(st.sampled_from(EVENTS))
+    machine, event = host.machine, draw(one_of(*EVENTS))
     if event == "reboot":
         machine.reboot()
     elif event == "stop_start" and machine.mounts[0]["kname"] != "nvme0n1p1":
@@ -172,10 +186,10 @@ def _trouble(draw: st.DrawFn, host: SimulatedHost, label: str) -> None:
     free = [name for name in free if not host.machine.busy(name)]
     if free and draw(st.booleans()):
         members = draw(st.lists(st.sampled_from(free), unique=True, min_size=1, max_size=4))
-        _group_trouble(draw(st.sampled_from(GROUP_TROUBLES)), host, members, label)
+        _group_trouble(draw(one_of(*GROUP_TROUBLES)), host, members, label)
     else:
-        kname = draw(st.sampled_from(stores))
-        DISKS[draw(st.sampled_from(DISK_TROUBLES))](host, host.machine.devices[kname], label)
+        kname = draw(one_of(*stores))
+        DISKS[draw(one_of(*DISK_TROUBLES))](host, host.machine.devices[kname], label)
 
 
 def _group_trouble(kind: str, host: SimulatedHost, members: list[str], label: str) -> None:
@@ -248,7 +262,7 @@ DISKS: dict[str, t.Callable[..., None]] = {
 def _state_files(draw: st.DrawFn, host: SimulatedHost) -> None:
     """Sometimes lose, truncate or change a record or an intent."""
     for path in (RECORD_PATH, INTENT_PATH):
-        change = draw(st.sampled_from(["kept"] * 9 + ["lost", "cut", "changed"]))
+        change = draw(one_of(*["kept"] * 9, "lost", "cut", "changed"))
         text = host.machine.files.get(path)
         if text is None or change == "kept":
             continue
@@ -258,5 +272,5 @@ def _state_files(draw: st.DrawFn, host: SimulatedHost) -> None:
             host.machine.files[path] = text[: draw(st.integers(0, len(text)))]
         else:
             document = json.loads(text)
-            document[draw(st.sampled_from(sorted(document)))] = draw(st.sampled_from(HOSTILE))
+            document[draw(one_of(*sorted(document)))] = HOSTILE[draw(one_of(*range(len(HOSTILE))))]
             host.machine.files[path] = json.dumps(document)
