@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import botocore.loaders
 import botocore.session
 import pytest
@@ -32,6 +34,13 @@ def service_models():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def heap():
+    """Leave the objects of all tests out of the collections of garbage of the plugin: these take most of a test."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def warnings(monkeypatch):
     """Collect the warnings of the test."""
@@ -50,6 +59,7 @@ def environment(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("ANSIBLE_INVENTORY_ENABLED", PLUGIN)
     monkeypatch.setattr(load_extra_vars, "extra_vars", {}, raising=False)
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
     return monkeypatch
 
 
