@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.run import load, run_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 from tests.rig.slurm import scripts
 
@@ -47,15 +50,44 @@ class Batch:
 
     def install(self, job, **settings):
         """Write what the role writes for one job; return the path of its script."""
+        self.role(job, **settings).install(self.runtime)
+        return str(self.folder / f"{job['name']}.sbatch")
+
+    def role(self, job, **settings):
+        """Return the files of the role for one job."""
         given = {"python": sys.executable, "gpus_per_node": 0, "checks": {"scratch": False}, **settings}
         role = scripts.Role(jobs=[job], dir=str(self.folder), **given)
         assert role.problems == []
-        role.install(self.runtime)
-        return str(self.folder / f"{job['name']}.sbatch")
+        return role
 
     def start(self, job, output=None, settings=None, words=(), **environment):
         """Run a job to its end. With output, the file that Slurm would open for what it prints; it appends to it."""
         script = self.install(job, **(settings or {}))
+        opened = output.open("a") if output else None
+        streams = {"stdout": opened or subprocess.PIPE, "stderr": subprocess.STDOUT if opened else subprocess.PIPE}
+        run = ["sh", "-c", f'echo $$ >{self.folder}/pid; exec bash "$@"', "sh", script, *words]
+        return subprocess.run(
+            run,
+            **streams,
+            text=True,
+            check=False,
+            timeout=60,
+            env=self.variables(environment),
+        )
+
+    def run_here(self, job, settings):
+        """Run a job to its end in this process, half the cost of ``start``; return its exit status."""
+        path = f"{self.folder}/{job['name']}.json"
+        Path(path).write_text(self.role(job, **settings).files()[path])
+        spec = load(Host(), path)
+        mask = os.umask(0o022)
+        try:
+            return run_job(spec, Host(), self.variables({}), "0")
+        finally:
+            os.umask(mask)
+
+    def variables(self, environment):
+        """Return what Slurm gives the batch step."""
         given = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "MLCLUSTER_"))}
         variables = {
             **given,
@@ -67,17 +99,7 @@ class Batch:
             "PYTHONDONTWRITEBYTECODE": "1",
             **environment,
         }
-        opened = output.open("a") if output else None
-        streams = {"stdout": opened or subprocess.PIPE, "stderr": subprocess.STDOUT if opened else subprocess.PIPE}
-        run = ["sh", "-c", f'echo $$ >{self.folder}/pid; exec bash "$@"', "sh", script, *words]
-        return subprocess.run(
-            run,
-            **streams,
-            text=True,
-            check=False,
-            timeout=60,
-            env={k: v for k, v in variables.items() if v is not None},
-        )
+        return {name: value for name, value in variables.items() if value is not None}
 
     @property
     def status(self):

@@ -30,6 +30,7 @@ CLAIM = '"s3 cp "*.begun) echo "1 ${5##*/}" >"$JOBS/claim"; exit ;;'
 CLAIMS = f'case "$*" in {CLAIM} "s3 ls "*.) cat "$JOBS/claim"; exit ;; esac; '
 # The AWS CLI where nothing is in S3 yet.
 COPIES = f'{CLAIMS}[ "$2" = ls ] && exit 1; exit 0'
+PROGRAMS = {"aws": "aws-stand-in", "python": "python"}
 # Slurm's srun ends its step for TERM, whatever the training does.
 DEAF = "exec sleep 600"
 
@@ -223,19 +224,26 @@ def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
 def copying(training, batch, events):
     """Return ``copying(keep)``: it runs a training with a stand-in for the AWS CLI; returns events of its copies.
 
-    ``copying.at`` is the folder that stands for this training's prefix in S3.
+    The training itself does nothing, and what holds its directory is a stand-in, so the job runs in this process.
+    ``copying.at`` is the folder that stands for this training's prefix in S3, ``copying.once(lines)`` is a run whose
+    AWS CLI first does these lines of shell.
     """
     (batch.folder / "cli").mkdir()
     shutil.copy(CHECKOUT / "tests/integration/slurm/programs/aws.py", batch.folder / "cli" / "aws")
+    batch.program("srun", "exit 0")
+    batch.program("python", "echo holds it; cat >/dev/null")
+
+    def once(lines, keep=3):
+        batch.program("aws-stand-in", f'{lines}\nexec {sys.executable} -I -S {batch.folder}/cli/aws "$@"')
+        programs = {name: f"{batch.folder}/bin/{program}" for name, program in PROGRAMS.items()}
+        assert batch.run_here({**training, "backup": "s3://bucket/runs", "keep": keep}, programs) == 0
 
     def run(keep=3):
-        batch.program("aws-stand-in", f'exec {sys.executable} {batch.folder}/cli/aws "$@"')
-        done = batch.start({**run.job, "keep": keep}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-        assert done.returncode == 0, done
+        once("", keep)
         return [line.partition(": ")[2] for line in events().splitlines() if "backed up" in line or "another" in line]
 
     run.at = batch.folder / "cli/s3/bucket/runs/t"
-    run.job = {**training, "backup": "s3://bucket/runs"}
+    run.once = once
     return run
 
 
@@ -306,10 +314,8 @@ def test_copy_that_was_begun_never_joins_that_of_another(copying, batch, is_whol
 def test_place_claimed_at_the_same_moment_is_left(copying, batch):
     """Both found it empty; files of equal size would be taken for copies, and either marker would be the last."""
     mine = checkpoint(batch.folder / "c", 1, "mine!")
-    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
     claimed = f"{copying.at}/step-1.{'0' * 16}.begun"
-    batch.program("aws-stand-in", f'[ "$2" = cp ] && mkdir -p {copying.at} && echo >{claimed}; {program}')
-    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    copying.once(f'[ "$2" = cp ] && mkdir -p {copying.at} && echo >{claimed}')
     (place,) = copying.at.glob("step-*/complete")
     assert place.parent.name.endswith(".again") and copies(copying.at) == ["mine!"]
     # Nothing is left to send.
@@ -390,9 +396,7 @@ def test_copy_cut_at_any_object_leaves_the_older_one_whole(copying, batch, allow
 
 def test_checkpoint_written_during_its_copy_gets_no_marker(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "first")
-    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'[ "$2" = sync ] && echo again >{mine}/data; {program}')
-    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    copying.once(f'[ "$2" = sync ] && echo again >{mine}/data')
     assert [path.name for path in (copying.at / "step-1").iterdir()] == ["data"]
     assert f"backed up {mine} to " in " ".join(copying())
     assert copies(copying.at) == ["again\n"]
@@ -404,9 +408,7 @@ def test_marker_written_while_it_is_sent_joins_no_other_files(copying, batch):
     later = LISTED.replace(FILES["data"]["sha256"], hashlib.sha256(b"again").hexdigest())
     (batch.folder / "later").write_text(later)
     anew = f"printf again >{mine}/data; cp {batch.folder}/later {mine}/complete"
-    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'case "$2 $5" in cp*/complete) {anew} ;; esac; {program}')
-    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    copying.once(f'case "$2 $5" in cp*/complete) {anew} ;; esac')
     assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!"], [LISTED])
     assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
     assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!", "again"], [LISTED, later])
@@ -458,9 +460,7 @@ def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, 
     for file in ("data", "complete", f"more/{name}/complete"):
         (mine / file).write_text("x")
     begun = copying.at / name
-    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'case "$2 $5" in cp*/complete) exit 1 ;; esac; {program}')
-    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    copying.once('case "$2 $5" in cp*/complete) exit 1 ;; esac')
     assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
     assert (begun / "more" / name / "complete").exists()
     assert f"backed up {mine}" in copying()
