@@ -603,7 +603,7 @@ write_variables() { # and the options, in files: a command line is open to every
 run_roles() { # the runner removes the file of options once it has reported
     attend "$python" -ISB "$tree/mlcluster-bundle/bin/run-node" --options-file "$work/options"
     [ -e "$work/options" ] || leave
-    rm -rf "$tree" # cut short by a power loss, or spoilt since: the next run unpacks it anew
+    rm -rf "$tree" # interrupted by a power loss, or damaged since: the next run unpacks it again
     fail 2 "the bundle's runner ended with status $status before it could report:" \
         "see what it printed above"
 }

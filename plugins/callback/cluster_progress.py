@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: cluster_progress
 type: stdout
-short_description: A line for each role instead of one for each node and task
+short_description: Print one line for each role instead of one for each node and task
 version_added: 0.1.0
 description:
   - Shows the progress of a run over many nodes. On a terminal, one line is updated with the role, the task, the number

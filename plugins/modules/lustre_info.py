@@ -33,7 +33,7 @@ options:
     type: bool
     default: false
   packages:
-    description: Names of packages to report on, C(*) for anything.
+    description: Names of packages to report on. C(*) matches any characters.
     type: list
     elements: str
     default: []
@@ -62,10 +62,10 @@ RETURN = r"""
 mounts:
   description: >-
     Each file system, with C(path), C(state), C(source), C(fstype), C(options), C(answer), C(why), C(efa),
-    C(dns_name), C(line) (whose line fstab has for it - own, other, none) and C(fstab_options). C(addresses) are those
-    of its DNS name, if its source has others, and C(dns_problem) why there are none. C(servers) are its data servers
-    if data has to use EFA, each with C(nid), C(nets) by which LNet knows it and C(sent), the messages by net during the
-    probe; C(servers_problem) is why they are unknown.
+    C(dns_name), C(line) (the owner of its line in fstab - own, other, none) and C(fstab_options). C(addresses) are
+    those of its DNS name, if its source has others, and C(dns_problem) why there are none. C(servers) are its data
+    servers if data has to use EFA, each with C(nid), C(nets) by which LNet knows it and C(sent), the messages by net
+    during the probe; C(servers_problem) is why they are unknown.
   returned: success
   type: list
   elements: dict
@@ -97,12 +97,12 @@ version:
   type: str
   sample: 2.15.6
 package_manager:
-  description: dpkg or rpm, null where neither could be asked.
+  description: dpkg or rpm, null if neither could be queried.
   returned: success
   type: str
   sample: dpkg
 packages_requested:
-  description: Whether O(packages) names any.
+  description: Whether O(packages) lists a name.
   returned: success
   type: bool
   sample: true
@@ -126,7 +126,7 @@ directories:
   elements: dict
   sample: [{"path": "/fsx/logs", "state": "there", "differences": ["mode is 0755 instead of 2775"], "why": null}]
 tuning:
-  description: Each parameter wanted, with C(name), C(wanted), C(found), C(differs), C(source), C(problem).
+  description: Each wanted parameter, with C(name), C(wanted), C(found), C(differs), C(source), C(problem).
   returned: success
   type: list
   elements: dict
@@ -137,12 +137,12 @@ tune:
   type: bool
   sample: true
 tuning_wanted:
-  description: How many parameters are wanted.
+  description: Number of wanted parameters.
   returned: success
   type: int
   sample: 5
 module_options:
-  description: Each option of a kernel module wanted, with what is loaded.
+  description: Each wanted option of a kernel module, with its loaded value.
   returned: success
   type: list
   elements: dict

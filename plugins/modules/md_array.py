@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: md_array
-short_description: Keep an md RAID 0 array over EC2 instance-store disks
+short_description: Create or assemble an md RAID 0 array of EC2 instance-store disks
 version_added: 0.1.0
 description:
   - Creates, assembles or removes a bare array; creates no filesystem and mounts nothing.

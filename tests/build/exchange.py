@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Give the functions of a loaded module the code of a changed source, for ``mutants``: nothing is imported anew.
+"""Give the functions of a loaded module the code of a changed source, for ``mutants``: nothing is imported again.
 
 A function is the same object under every name that another module has imported, so that all of them run the new code.
 """

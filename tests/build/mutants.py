@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-# In memory before the first fork, which would load it anew for each mutant.
+# In memory before the first fork, which would load it again for each mutant.
 import ansible.plugins.inventory  # pylint: disable=unused-import
 import ansible.plugins.loader  # pylint: disable=unused-import
 import ansible.template  # noqa: F401  # pylint: disable=unused-import
@@ -215,7 +215,7 @@ def own_tests(module: Path) -> tuple[list[Path], list[Path]]:
 def run(copied: Path, tests: Sequence[Path], seconds: float, plugin: object = None) -> int:
     """Return the exit status of the tests in a copy of the checkout; 1 for tests that hang: they noticed the change.
 
-    In a fork of this process, which has pytest in memory: to start it anew takes longer than most tests.
+    In a fork of this process, which has pytest in memory: to start it again takes longer than most tests.
     """
     # No fork then has to look through what this process has loaded.
     gc.freeze()

@@ -106,7 +106,7 @@ PARTS = (
     "it would take the disks back",
     "not an instance-store disk (",
     "nvme_raid0_existing: replace together with",
-    "so nothing was touched; to destroy it and build anew",
+    "so nothing was touched; to destroy it and build again",
     "the disks are mounted on",
     "the record of the last run on this node",
 )

@@ -154,7 +154,7 @@ def artifact_files(artifacts: t.Sequence[Artifact]) -> tuple[Members, list[dict[
             raise BundleError(f"{exc.filename} cannot be read ({exc.strerror}): fetch it first") from exc
         if sha256(data) != wanted:
             raise BundleError(
-                f"{path} has sha256 {sha256(data)} and {wanted} was expected: it was changed or damaged, fetch it anew"
+                f"{path} has sha256 {sha256(data)} and {wanted} was expected: it was changed or damaged, fetch it again"
             )
         files[path.name] = Member(data)
         components.append(

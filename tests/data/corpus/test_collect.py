@@ -388,7 +388,7 @@ def test_text_in_the_folder_of_the_inputs_is_rejected(tmp_path, capsys):
     for output in ("in", "link"):
         words = ["collect", str(tmp_path / "in" / "a.txt"), "--inputs", "1", "--output", str(tmp_path / output)]
         assert command.main(words) == 1
-        assert "a.txt lies in the folder for the inputs, where a file of its name" in capsys.readouterr().err
+        assert "a.txt is in the folder for the inputs, where a file of its name" in capsys.readouterr().err
     words = ["collect", str(tmp_path / "in" / "below"), "--inputs", "1", "--output", str(tmp_path / "in")]
     assert command.main(words) == 0
 

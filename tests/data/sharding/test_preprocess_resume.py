@@ -118,7 +118,7 @@ def test_shard_is_read_once_per_run(tmp_path, inputs, preprocess, shards, monkey
     assert preprocess(inputs, tmp_path / "out") == 0
     assert sorted(read) == sorted(shard["name"] for shard in shards.shards)
     read.clear()
-    assert preprocess(inputs, tmp_path / "anew") == 0
+    assert preprocess(inputs, tmp_path / "again") == 0
     assert read == []
 
 

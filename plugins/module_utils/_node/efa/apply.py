@@ -197,7 +197,7 @@ def _require_sum(host: Host, arguments: Arguments, advice: str) -> None:
         source = f" (from {arguments['sha256_source']})" if arguments.get("sha256_source") else ""
         raise NodeError(
             f"{arguments['origin']} was not taken and nothing was installed: its sha256 is {found or 'not readable'}, "
-            f"expected was {expected or 'none'}{source}: {advice} and fetch the file anew"
+            f"expected was {expected or 'none'}{source}: {advice} and fetch the file again"
         )
 
 

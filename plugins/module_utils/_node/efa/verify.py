@@ -349,7 +349,7 @@ def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
     return failed(
         "efa.limits",
         f"a login may not lock all memory: {limits}",
-        hint="set memlock to unlimited in the last file of /etc/security/limits.d, then log in anew",
+        hint="set memlock to unlimited in the last file of /etc/security/limits.d, then log in again",
         **fields,
     )
 

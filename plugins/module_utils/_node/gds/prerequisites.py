@@ -159,7 +159,7 @@ def _disks(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t
     if mount["layout"] in ("lvm", "dm"):
         found = "LVM" if mount["layout"] == "lvm" else "device-mapper"
         hint = "put the filesystem on a disk or on md RAID 0 (role nvme_raid0): cuFile takes no device-mapper volume"
-        items.append(_item("lvm", both, MISSING, f"the mount lies on {found}", hint))
+        items.append(_item("lvm", both, MISSING, f"the mount is on {found}", hint))
     if mount["layout"] == "md":
         items += _raid(facts, mount)
     return items

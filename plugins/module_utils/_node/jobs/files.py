@@ -153,7 +153,7 @@ def _prolog(checks: Checks) -> str:
         text += f"Only root may take it.\n{_WATCH_LOCK}"
     text += "# A verdict has output: an empty or damaged runtime, as after a crash, may end with 0 or 1 without any.\n"
     if closed:
-        text += "# Closed: whatever is not proved to be well keeps the job away.\n"
+        text += "# Closed: a check that is not proved good keeps the job away.\n"
         text += f"output=$({_health(checks)} --fail-closed{drain}{unlocked}) || exit 1\n"
         text += '[ -n "$output" ] || exit 1\n'
     else:

@@ -189,7 +189,7 @@ def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
         if known:
             _move_to_trash(handle, trash, f"job-{job_id}")
         elif _exists(handle, f"job-{job_id}"):
-            # A site may have used such names before; job ids begin anew with another head node.
+            # A site may have used such names before; job ids begin again with another head node.
             foreign = f"{FOREIGN}job-{job_id}-{secrets.token_hex(8)}"
             os.rename(f"job-{job_id}", foreign, src_dir_fd=handle, dst_dir_fd=handle)
         fresh = f"new-{secrets.token_hex(8)}"

@@ -23,7 +23,7 @@ ZEROS = "zeros"
 NEVER_WRITTEN = "never_written"
 
 # EC2's statistics of an instance-store disk, a separate log page: the magic number, then from byte 8 on the counters
-# of reads, writes, bytes read and bytes written. They last as long as the instance runs, over reboots, and begin anew
+# of reads, writes, bytes read and bytes written. They last as long as the instance runs, over reboots, and begin again
 # with a stop and start (EC2 User Guide, "detailed performance statistics for instance store volumes"; page and layout
 # as in the amazon-cloudwatch-agent).
 STATISTICS_PAGE, STATISTICS_BYTES, STATISTICS_MAGIC = 0xD0, 4096, 0xEC2C0D7E

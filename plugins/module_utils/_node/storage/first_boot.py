@@ -28,7 +28,7 @@ def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
     """Return whether the disk with this serial number is in its first boot since the instance started.
 
     unwritten: the disk itself has counted no write since the start. Without that, cloud-init's directory proves
-    nothing: EC2 replaces the root volume of an instance and keeps the local disks, and cloud-init then begins anew.
+    nothing: EC2 replaces the root volume of an instance and keeps the local disks, and cloud-init then begins again.
 
     False without a proof, and if disks_seen.json contradicts it or cannot be read: cloud-init also makes its directory
     again after "cloud-init clean", and a reboot keeps the content of the disks.

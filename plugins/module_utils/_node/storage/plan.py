@@ -284,7 +284,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
     if differs:
         refusal = (
             f"this node's volume exists with other settings ({'; '.join(differs)}): change the settings back, or "
-            f"have it made anew, which destroys its data, with {CONSENT}"
+            f"have it made again, which destroys its data, with {CONSENT}"
         )
         return _rebuild(node, refusal)
     volumes = volumes_for(own_disks, record, config, facts)
@@ -292,7 +292,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
     if gone:
         refusal = (
             f"the disks are this node's own, but the filesystem for {', '.join(gone)} is not on them: nothing was "
-            f"touched; look with 'wipefs --no-act', or have it made anew with {CONSENT}"
+            f"touched; look with 'wipefs --no-act', or have it made again with {CONSENT}"
         )
         return _rebuild(node, refusal)
     return Decision(whole, "intact", OWNER_OURS, disks=node.disks, volumes=volumes)
@@ -458,7 +458,7 @@ def _replace(node: Node, owner: str) -> Decision:
         OWNER_EKS: "the disks are set up by the EKS image",
     }.get(owner, f"the disks are set up by {owner}")
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
-    refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build anew, set {CONSENT}{hint}"
+    refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build again, set {CONSENT}{hint}"
     return _rebuild(node, refusal, owner=owner)
 
 

@@ -31,7 +31,7 @@ def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
 def kernel_releases(host: Host) -> dict[str, t.Any]:
     """Return {running, next: the newest, which boots next, or None; installed: releases with modules}.
 
-    A kernel whose installation did not end has no list of modules, and boots all the same if its image is there.
+    A kernel whose installation did not end has no list of modules, and boots nevertheless if its image exists.
     """
     running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
     names = host.listdir("/lib/modules")

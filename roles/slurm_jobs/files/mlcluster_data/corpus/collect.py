@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
     output = os.path.realpath(args.output)
     if inside := [file for file in files if os.path.dirname(os.path.realpath(file)) == output]:
         raise DataError(
-            f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: choose "
+            f"{inside[0]} is in the folder for the inputs, where a file of its name would be replaced: choose "
             "another --output"
         )
     about = {"sources": args.source, "document": args.document, "boundary": args.boundary}

@@ -75,7 +75,7 @@ def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
     """
     content = parse(raw, name, schema)
     if SEAL in content and content.pop(SEAL) != _seal(content):
-        raise DataError(f"{name} is damaged or was changed: remove it, and its shards are made anew")
+        raise DataError(f"{name} is damaged or was changed: remove it, and its shards are made again")
     return content
 
 

@@ -166,7 +166,7 @@ class InputWork:
         numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
         whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
         if len(numbers) != len(found) + 2 or not whole_numbers or not isinstance(content.get("complete"), bool):
-            raise DataError(f"{where} is damaged: remove it, and its shards are made anew")
+            raise DataError(f"{where} is damaged: remove it, and its shards are made again")
         self.shards, self.ends = found, content["ends"]
         self.complete = content["complete"]
         self.skipped, self.replaced = content["skipped"], content["replaced"]

@@ -146,7 +146,7 @@ def test_wrong_checksum_is_not_unpacked(expected, tmp_path, work):
     assert refused(host, given) == (
         "https://mirror/aws-efa-installer-1.51.0.tar.gz was not taken and nothing was installed: its sha256 is "
         f"{real}, expected was {expected or 'none'} (from AWS's list): compare it with AWS's list and fetch the file "
-        "anew"
+        "again"
     )
     assert not (work / "fresh").exists() and host.intents == []
 

@@ -122,7 +122,7 @@ def test_error_of_earlier_start_is_no_reason(logs, before):
 
 def test_new_log_is_read_whole():
     host = FakeImexHost()
-    host.after_restart, host.logs = None, "[ERROR] anew\n"
+    host.after_restart, host.logs = None, "[ERROR] again\n"
     host.files[config.LOG] = "[INFO] long\n" * 99
     run = host.run
 
@@ -132,7 +132,7 @@ def test_new_log_is_read_whole():
         return run(argv, *more, **options)
 
     host.run = rotated
-    assert make(host).message == "the daemon did not start: anew"
+    assert make(host).message == "the daemon did not start: again"
 
 
 @pytest.mark.parametrize(("mode", "active"), [("required", "inactive"), ("best_effort", "active")])

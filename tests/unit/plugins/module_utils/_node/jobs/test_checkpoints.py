@@ -73,8 +73,8 @@ MARKS = {
     ),
     "of a copy that was only begun": lambda path: checkpoints.begin_copy(str(path), "s3://b/x", None),
     "of no content": lambda path: checkpoints.end_copy(str(path), "s3://b/x", None),
-    "of content that was written anew since": rewrite,
-    "of a file that was written anew, of the same size and time": rewrite_unseen,
+    "of content that was written again since": rewrite,
+    "of a file that was written again, of the same size and time": rewrite_unseen,
     "of fewer files": lambda path: (path / "more").touch(),
 }
 

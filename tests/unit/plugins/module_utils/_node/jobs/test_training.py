@@ -407,8 +407,8 @@ def test_marker_written_while_it_is_sent_joins_no_other_files(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
     later = LISTED.replace(FILES["data"]["sha256"], hashlib.sha256(b"again").hexdigest())
     (batch.folder / "later").write_text(later)
-    anew = f"printf again >{mine}/data; cp {batch.folder}/later {mine}/complete"
-    copying.once(f'case "$2 $5" in cp*/complete) {anew} ;; esac')
+    again = f"printf again >{mine}/data; cp {batch.folder}/later {mine}/complete"
+    copying.once(f'case "$2 $5" in cp*/complete) {again} ;; esac')
     assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!"], [LISTED])
     assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
     assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!", "again"], [LISTED, later])

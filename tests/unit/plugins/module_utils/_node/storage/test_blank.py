@@ -211,7 +211,7 @@ def test_disk_with_signature_is_not_read():
 REFUSED = (
     "/dev/nvme1n1 (AWS0001) is not proved blank (the byte at offset 0x800000 is not zero, and nothing proves that the "
     "disk was never written since the instance started): the content of the disks was not made by this role, so "
-    "nothing was touched; to destroy it and build anew, set nvme_raid0_existing: replace together with "
+    "nothing was touched; to destroy it and build again, set nvme_raid0_existing: replace together with "
     "nvme_raid0_safe_mode: false"
 )
 
