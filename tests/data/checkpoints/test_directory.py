@@ -429,6 +429,7 @@ SECOND = 10**9
         ([100 * SECOND + 1], 0.02),
         ([100 * SECOND, 99 * SECOND + 1], 0.02),
         ([100 * SECOND, 90 * SECOND], 2.0),
+        ([97 * SECOND], 2.0),
         # The clock of the server is ahead, or behind.
         ([200 * SECOND], 2.0),
         ([40 * SECOND], 2.0),
