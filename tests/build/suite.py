@@ -162,9 +162,9 @@ def plain(line: str) -> str:
     return TERMINAL_CODES.sub("", line).rstrip().rsplit("\r", 1)[-1].strip()
 
 
-def shorten(line: str, width: int = LINE_WIDTH) -> str:
-    """Cut ``line`` to ``width`` characters and mark the cut."""
-    return line if len(line) <= width else line[: width - 1] + "…"
+def shorten(line: str) -> str:
+    """Cut ``line`` to ``LINE_WIDTH`` characters and mark the cut."""
+    return line if len(line) <= LINE_WIDTH else line[: LINE_WIDTH - 1] + "…"
 
 
 def tail(log: Path) -> str:

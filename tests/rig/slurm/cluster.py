@@ -198,9 +198,9 @@ class Cluster:
             # A node runs no job with GPUs until it has registered with a new controller.
             self._wait(lambda: not set(self._answering()) - set(self._known()), daemon)
 
-    def stop(self, daemon: str, how: int = signal.SIGTERM) -> None:
-        """End slurmctld or slurmdbd; with SIGKILL like a crash."""
-        end([self.record.processes[daemon]], how)
+    def stop(self, daemon: str) -> None:
+        """End slurmctld or slurmdbd."""
+        end([self.record.processes[daemon]], signal.SIGTERM)
 
     def power_on(self, node: str, rebooted: bool = False) -> None:
         """Start a node without waiting for it.

@@ -106,10 +106,10 @@ def reap() -> None:
     _children[:] = [child for child in _children if child.poll() is None]
 
 
-def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = LIMIT) -> None:
+def end(processes: Iterable[Process], how: int = signal.SIGKILL) -> None:
     """Send a signal to those processes that still run, and wait until they have ended.
 
-    Raises RigError with the pids that are left after ``timeout`` seconds.
+    Raises RigError with the pids that are left after ``LIMIT`` seconds.
     """
     wanted = [process for process in processes if alive(process)]
     for process in wanted:
@@ -121,7 +121,7 @@ def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float 
         return not any(alive(process) for process in wanted)
 
     left = ", ".join(str(process.pid) for process in wanted)
-    wait_for(f"the processes {left} to end", gone, timeout, poll=0.01)
+    wait_for(f"the processes {left} to end", gone, poll=0.01)
 
 
 def wait_for(

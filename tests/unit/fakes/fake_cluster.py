@@ -65,7 +65,7 @@ def broken(name: str, message: str = "a GPU fell off the bus") -> dict[str, t.An
     )  # fmt: skip
 
 
-def cluster(size: int, checks: int = 60) -> list[dict[str, t.Any]]:
+def cluster(size: int) -> list[dict[str, t.Any]]:
     """Return many nodes with many verdicts; every 29th is broken, and one has another driver."""
     nodes = []
     for number in range(1, size + 1):
@@ -73,7 +73,7 @@ def cluster(size: int, checks: int = 60) -> list[dict[str, t.Any]]:
         if number % 29 == 3:
             nodes.append({**broken(name), **where})
             continue
-        every = [verdict(f"check.number_{check}", found=check) for check in range(checks)]
+        every = [verdict(f"check.number_{check}", found=check) for check in range(60)]
         every += [
             verdict("gpu.count", found=8, expected=8, unit="GPUs"),
             verdict("scratch.space", found=90 + number % 17 / 10, unit="% free"),

@@ -151,9 +151,9 @@ class Machine:
     def ebs(self, kname: str, serial: str = "vol0data") -> Device:
         return self.add(kname, "disk", model=EBS, serial=serial)
 
-    def part(self, disk: str, number: int = 1, kind: str = "part") -> Device:
+    def part(self, disk: str, number: int = 1) -> Device:
         separator = "p" if disk[-1].isdigit() else ""
-        return self.add(f"{disk}{separator}{number}", kind, parents=[disk], size=self.devices[disk].size // 2)
+        return self.add(f"{disk}{separator}{number}", "part", parents=[disk], size=self.devices[disk].size // 2)
 
     def sign(self, kname: str, kind: str, identity: str | None = None, label: str | None = None) -> None:
         offset = f"0x{0x400 + 0x1000 * len(self.devices[kname].signatures):x}"

@@ -161,9 +161,9 @@ def output(plan: Plan | None = None, **fields: t.Any) -> list[str]:
     return header(plan) + log(plan) + table(plan)
 
 
-def reduced(largest: int, plan: Plan | None = None) -> list[str]:
+def reduced(largest: int) -> list[str]:
     """The lines of a run whose memory is too small for the plan's largest size: it measured those up to ``largest``."""
-    plan = plan or Plan()
+    plan = Plan()
     smaller = dataclasses.replace(plan, largest=largest)
     line = f"# Reducing maxBytes to {largest + 5} due to memory limitation"
     return [*header(plan), "#", line, *log(plan), *table(smaller)]
