@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Queries FSx once for all identifiers, and returns the DNS name and the mount name of each.
   - Fails if a file system is missing, is not Lustre, or cannot be mounted now; the message has a sentence for each.
+  - With O(cluster) it lists the file systems that M(mlcluster.aws.fsx_lustre) created for a cluster instead.
   - Reads only.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -23,10 +24,12 @@ attributes:
     support: full
 options:
   ids:
-    description: Identifiers of file systems, as V(fs-0123456789abcdef0).
+    description: Identifiers of file systems, as V(fs-0123456789abcdef0). This or O(cluster) is required.
     type: list
     elements: str
-    required: true
+  cluster:
+    description: Name of a cluster.
+    type: str
 seealso:
   - module: mlcluster.aws.fsx_lustre
   - module: mlcluster.aws.lustre_info
@@ -43,9 +46,15 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+of_cluster:
+  description: File systems with the tag of the cluster, each with C(id), C(name) and its size as C(gib).
+  returned: with O(cluster)
+  type: list
+  elements: dict
+  sample: [{"id": "fs-0123456789abcdef0", "name": "checkpoints", "gib": 7200}]
 file_systems:
   description: By identifier C(dns_name), C(mount_name), and C(efa), whether it was created with EFA.
-  returned: success
+  returned: with O(ids)
   type: dict
   sample:
     fs-0123456789abcdef0:
@@ -64,10 +73,18 @@ ADVICE = (
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**aws.OPTIONS, "ids": {"type": "list", "elements": "str", "required": True}},
+        argument_spec={**aws.OPTIONS, "ids": {"type": "list", "elements": "str"}, "cluster": {"type": "str"}},
+        required_one_of=[("ids", "cluster")],
+        mutually_exclusive=[("ids", "cluster")],
         supports_check_mode=True,
     )
-    wanted = list(dict.fromkeys(module.params["ids"]))
+    if module.params["cluster"]:
+        try:
+            found = fsx.of_cluster(aws.client(module.params, "fsx"), module.params["cluster"])
+        except aws.AwsError as exc:
+            module.fail_json(msg=str(exc))
+        module.exit_json(changed=False, of_cluster=found)
+    wanted = list(dict.fromkeys(module.params["ids"] or []))
     try:
         names, problems = fsx.mount_names(aws.client(module.params, "fsx"), wanted, module.params["region"])
     except aws.AwsError as exc:

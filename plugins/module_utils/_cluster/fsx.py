@@ -54,6 +54,23 @@ def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str,
     return of_cluster[0] if of_cluster else None
 
 
+def of_cluster(fsx: t.Any, cluster: str) -> list[dict[str, t.Any]]:
+    """Return the file systems that were created for a cluster, by its tag: {id, name, gib}."""
+    with aws.doing(f"looking for the file systems of {cluster}"):
+        every = aws.pages(fsx.describe_file_systems, "FileSystems")
+    mine = [
+        entry for entry in every if aws.tags_of(entry).get(CLUSTER_TAG) == cluster and entry["Lifecycle"] != "DELETING"
+    ]
+    return [
+        {
+            "id": entry["FileSystemId"],
+            "name": aws.tags_of(entry).get(TAG, ""),
+            "gib": entry["StorageCapacity"],
+        }
+        for entry in sorted(mine, key=lambda entry: str(entry["FileSystemId"]))
+    ]
+
+
 def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[dict[str, dict[str, t.Any]], list[str]]:
     """Return mount data by identifier, {dns_name, mount_name, efa}, and a sentence for each that cannot be mounted.
 

@@ -128,6 +128,25 @@ def test_shipped_cluster_is_predicted_made_and_kept(aws_account, play, options, 
     check_changes("create_cluster", aws_account.changes(), NAME)
 
 
+@pytest.mark.slow
+def test_killed_creation_is_continued_and_its_storage_named(aws_account, play, options, tmp_path):
+    options["cluster_fsx_regions"] = {REGION: "all"}
+    fsx = aws_account.client("fsx", REGION)
+    aws_account.kill_at("controller after fsx:CreateFileSystem")
+    assert play("create_cluster", **options).status == -9
+    aws_account.kill_at("")
+    (first,) = fsx.describe_file_systems()["FileSystems"]
+    # There is no cluster to delete, and the file system costs money.
+    gone = play("destroy_cluster", cluster_delete_confirm=NAME, **options)
+    assert gone.status == 0, gone.output
+    assert f"file systems of {NAME} that stay and cost money" in gone.output
+    assert f"delete unused ones yourself: {first['FileSystemId']}" in gone.output
+    assert "create-cluster" not in calls(tmp_path)
+    assert play("create_cluster", **options).status == 0
+    found = fsx.describe_file_systems()["FileSystems"]
+    assert len(found) == 2 and first["FileSystemId"] in {entry["FileSystemId"] for entry in found}
+
+
 def test_deletion_needs_consent_and_lists_real_storage(play, options, configurations, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))

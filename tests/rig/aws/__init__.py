@@ -80,8 +80,7 @@ class Aws:
         """Kill each process with the server's environment when it requests ``operation``; "" ends that.
 
         With the prefix ``controller ``, all programs between the tests and that process are killed, too; with
-        ``controller after ``, once the server has done the operation, before its answer is read. ``change 3`` means
-        the third operation that changes something since the last ``forget``.
+        ``controller after ``, once the server has done the operation, before its answer is read.
         """
         self._kill.write_text(operation, encoding="utf-8")
 

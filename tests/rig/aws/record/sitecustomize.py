@@ -18,8 +18,7 @@ def recorded(call, path):
 
     A process that requests the operation in the file ``path``.kill is killed instead. With the prefix ``controller ``,
     so is every program between it and the tests; with ``controller after ``, after the operation. For a change of EC2
-    or FSx, the file ``path``.changes gets a line of JSON with the parameters and the current tags. ``change 3`` stands
-    for the third of these.
+    or FSx, the file ``path``.changes gets a line of JSON with the parameters and the current tags.
     """
 
     def make(self, operation_name, api_params):
@@ -27,18 +26,15 @@ def recorded(call, path):
         if os.path.exists(f"{path}.kill"):
             with open(f"{path}.kill", encoding="utf-8") as stream:
                 wanted = stream.read()
-            number = f"change {changed(path) + 1}"
-            if is_change(self, operation_name) and wanted.endswith(number):
-                wanted = wanted.removesuffix(number) + operation
             if wanted == f"controller {operation}":
                 kill_controller()
             if wanted in (operation, f"controller {operation}"):
                 os.kill(os.getpid(), signal.SIGKILL)
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(f"{operation}\n")
-        if is_change(self, operation_name):
-            is_ec2 = self.meta.service_model.service_name == "ec2"
-            tags = call(self, "DescribeTags", {})["Tags"] if is_ec2 else []
+        service, changes = self.meta.service_model.service_name, not operation_name.startswith("Describe")
+        if service in ("ec2", "fsx") and changes:
+            tags = call(self, "DescribeTags", {})["Tags"] if service == "ec2" else []
             entry = {"operation": operation, "parameters": api_params, "tags": tags}
             with open(f"{path}.changes", "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(entry, default=str) + "\n")
@@ -49,19 +45,6 @@ def recorded(call, path):
         return answer
 
     return make
-
-
-def is_change(client, operation_name):
-    """Return whether an operation changes something of EC2 or FSx."""
-    return client.meta.service_model.service_name in ("ec2", "fsx") and not operation_name.startswith("Describe")
-
-
-def changed(path):
-    """Return how many changes were requested."""
-    if not os.path.exists(f"{path}.changes"):
-        return 0
-    with open(f"{path}.changes", encoding="utf-8") as stream:
-        return len(stream.readlines())
 
 
 def kill_controller():

@@ -34,6 +34,30 @@ def test_all_are_asked_for_at_once_and_each_once(ask, fsx):
     }
 
 
+def test_file_systems_of_a_cluster_are_listed(run_on_fsx, fsx):
+    def tagged(number, cluster, **changes):
+        tags = {"mlcluster:filesystem": "data", "mlcluster:cluster": cluster}
+        return file_system(number, Tags=[{"Key": key, "Value": value} for key, value in tags.items()], **changes)
+
+    every = [tagged(1, "train"), tagged(0, "train"), tagged(2, "other"), file_system(3)]
+    fsx.add_response("describe_file_systems", {"FileSystems": [*every, tagged(4, "train", Lifecycle="DELETING")]}, {})
+    assert run_on_fsx(module, cluster="train")["of_cluster"] == [
+        {"id": ONE, "name": "data", "gib": 7200},
+        {"id": TWO, "name": "data", "gib": 7200},
+    ]
+
+
+def test_denied_list_of_a_cluster_is_one_sentence(run_on_fsx, fsx):
+    fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
+    found = run_on_fsx(module, cluster="train")
+    assert found["failed"] and found["msg"].startswith("looking for the file systems of train failed: AccessDenied")
+
+
+@pytest.mark.parametrize("options", [{}, {"ids": [ONE], "cluster": "train"}])
+def test_ids_or_cluster_are_required(run_on_fsx, fsx, options):
+    assert run_on_fsx(module, **options)["failed"]
+
+
 def test_missing_file_system_is_named(ask, fsx):
     fsx.add_client_error("describe_file_systems", "FileSystemNotFound", "File system does not exist.")
     fsx.add_response("describe_file_systems", {"FileSystems": [file_system()]}, {"FileSystemIds": [ONE]})
