@@ -55,12 +55,13 @@ network:
       creator, and C(igw_ours) and C(key_ours), whether they have the tag; C(zones) of the region.
     - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used). C(nat.addresses) are
       those of the NAT gateway, with or without the tag.
-    - C(loose), internet gateways with the tag and without a VPC.
+    - C(loose), internet gateways with the tag and without a VPC. C(deleting), NAT gateways with the tag that are being
+      deleted.
     - C(foreign), resources of others in the network, all of them with O(all_foreign=true).
   returned: success
   type: dict
   sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "foreign": [],
-    "addresses": [], "loose": []}
+    "addresses": [], "loose": [], "deleting": []}
 outputs:
   description: Values of the network for a cluster; none while the network is incomplete.
   returned: success

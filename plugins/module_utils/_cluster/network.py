@@ -68,6 +68,9 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
     found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "foreign": []}
     found["addresses"] = _addresses(ec2, name)
     found["loose"] = _loose_gateways(ec2, name)
+    # Its address is in use until it is deleted.
+    nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=_filter(f"tag:{TAG}", name))
+    found["deleting"] = [nat["NatGatewayId"] for nat in _with_tag(name, nats) if nat["State"] == "deleting"]
     zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
     if key_name:

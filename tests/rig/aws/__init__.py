@@ -5,7 +5,8 @@
 
 Differences from moto: file systems of FSx have identifiers of AWS's length, are available at once, and those of type
 Lustre have a mount name. Bucket policies are stored and not enforced, as moto would ignore their conditions. EC2
-launches once for a client token, finds instances by it, and takes what a launch omits of a disk from the image.
+launches once for a client token, finds instances by it, and takes what a launch omits of a disk from the image. The
+deletion of a NAT gateway disassociates its address.
 """
 
 from __future__ import annotations

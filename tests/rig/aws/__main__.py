@@ -15,6 +15,7 @@ from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.instances import InstanceBackend
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import filter_dict_attribute_mapping
 from moto.fsx.models import FileSystem
@@ -72,6 +73,20 @@ def _once(launch: Any) -> Any:
     return run_instances
 
 
+def _disassociating(delete: Any) -> Any:
+    """Return NatGatewayBackend's delete_nat_gateway, which disassociates the address of the gateway."""
+
+    def delete_nat_gateway(self: Any, nat_gateway_id: str) -> Any:
+        gateway = delete(self, nat_gateway_id)
+        for entry in gateway.address_set:
+            if entry.get("allocationId"):
+                (address,) = self.address_by_allocation([entry["allocationId"]])
+                self.disassociate_address(address=address.public_ip)
+        return gateway
+
+    return delete_nat_gateway
+
+
 def _as_image(parse: Any) -> Any:
     """Return InstanceResponse's reader of disks, which takes size and snapshot of a disk of the image from that."""
 
@@ -99,6 +114,9 @@ def _as_image(parse: Any) -> Any:
 if __name__ == "__main__":
     InstanceResponse._parse_block_device_mapping = _as_image(  # type: ignore[method-assign]
         InstanceResponse._parse_block_device_mapping
+    )
+    NatGatewayBackend.delete_nat_gateway = _disassociating(  # type: ignore[method-assign]
+        NatGatewayBackend.delete_nat_gateway
     )
     filter_dict_attribute_mapping["client-token"] = "client_token"
     InstanceBackend.run_instances = _once(InstanceBackend.run_instances)  # type: ignore[method-assign]

@@ -147,3 +147,35 @@ def test_all_wrong_options_are_reported_at_once():
     found = network.option_problems(options)
     assert len(found) == 7
     assert all(len(sentence.splitlines()) == 1 for sentence in found)
+
+
+class FakeEc2:
+    """An account without a VPC; its gateways are in ``answers`` by operation, and everything else is empty."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+
+    def __getattr__(self, operation):
+        key = {
+            "describe_internet_gateways": "InternetGateways", "describe_nat_gateways": "NatGateways",
+            "describe_addresses": "Addresses", "describe_availability_zones": "AvailabilityZones",
+            "describe_vpcs": "Vpcs",
+        }[operation]  # fmt: skip
+        return lambda **request: {key: self.answers.get(key, [])}
+
+
+def test_leftovers_are_found_without_a_vpc():
+    """A killed run leaves a gateway that is not attached, and one that is still being deleted."""
+    ours, theirs = [{"Key": network.TAG, "Value": "train"}], [{"Key": network.TAG, "Value": "train2"}]
+    ways = [
+        {"InternetGatewayId": "igw-2", "Tags": ours}, {"InternetGatewayId": "igw-1", "Tags": ours, "Attachments": []},
+        {"InternetGatewayId": "igw-3", "Tags": ours, "Attachments": [{"VpcId": "vpc-1"}]},
+        {"InternetGatewayId": "igw-4", "Tags": theirs}, {"InternetGatewayId": "igw-5"},
+    ]  # fmt: skip
+    nats = [
+        {"NatGatewayId": "nat-1", "State": "deleting", "Tags": ours},
+        {"NatGatewayId": "nat-2", "State": "deleted", "Tags": ours},
+        {"NatGatewayId": "nat-3", "State": "deleting", "Tags": theirs},
+    ]
+    found = network.look(FakeEc2(InternetGateways=ways, NatGateways=nats), "train", "")
+    assert (found["loose"], found["deleting"]) == (["igw-1", "igw-2"], ["nat-1"])
