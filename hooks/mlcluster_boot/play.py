@@ -216,7 +216,7 @@ def _call_runner(
     write_json(Path(private) / "env" / "settings", {"pexpect_timeout": 1})
     stop = Stop(timeout)
     with stop.by_signals():
-        done = ansible_runner.run(
+        completed = ansible_runner.run(
             private_data_dir=private,
             project_dir=str(project),
             playbook=str(playbook),
@@ -235,9 +235,9 @@ def _call_runner(
                 "ANSIBLE_HOST_KEY_CHECKING": os.environ.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
             },
         )
-    if done.status == "canceled":
+    if completed.status == "canceled":
         end_workers(private)
-    run.tracker.close("timeout" if stop.late else done.status, done.rc, "\n".join(run.tail))
+    run.tracker.close("timeout" if stop.late else completed.status, completed.rc, "\n".join(run.tail))
 
 
 def _arguments(

@@ -215,13 +215,13 @@ def upload(path: Path, target: str, root: Path, owner: str = "") -> None:
     problem: Exception = FileNotFoundError("neither the AWS CLI nor a Python with boto3 is on this node")
     for way in ways:
         try:
-            done = subprocess.run(way, capture_output=True, timeout=SHIP_SECONDS, text=True, check=False)
+            completed = subprocess.run(way, capture_output=True, timeout=SHIP_SECONDS, text=True, check=False)
         except FileNotFoundError:
             continue
-        if done.returncode == 0:
+        if completed.returncode == 0:
             return
-        if "No module named 'boto3'" not in done.stderr:
-            problem = subprocess.SubprocessError((done.stderr.strip().splitlines() or ["no error output"])[-1])
+        if "No module named 'boto3'" not in completed.stderr:
+            problem = subprocess.SubprocessError((completed.stderr.strip().splitlines() or ["no error output"])[-1])
     raise problem
 
 

@@ -97,8 +97,8 @@ def wait_for_dlami(host: Commands, seconds: float) -> Wait | None:
         return None
 
     def obstacle() -> str:
-        shown = _systemctl(host, ["show", "-p", "LoadState,ActiveState", DLAMI_UNIT], 20)[0].split()
-        working = "LoadState=loaded" in shown and "ActiveState=activating" in shown
+        states = _systemctl(host, ["show", "-p", "LoadState,ActiveState", DLAMI_UNIT], 20)[0].split()
+        working = "LoadState=loaded" in states and "ActiveState=activating" in states
         return f"{DLAMI_UNIT} is still making its volume" if working else ""
 
     return poll("dlami-nvme", obstacle, seconds) if obstacle() else None
@@ -167,8 +167,8 @@ def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None
     """
     stopped = _recorded(record)
     if host.which("systemctl") is not None:
-        shown, _problem = _systemctl(host, ["list-units", "--plain", "--no-legend", "--state=active", *TIMERS], 20)
-        active = [line.split()[0] for line in shown.splitlines() if line.split()]
+        output, _problem = _systemctl(host, ["list-units", "--plain", "--no-legend", "--state=active", *TIMERS], 20)
+        active = [line.split()[0] for line in output.splitlines() if line.split()]
         stopped = [name for name in TIMERS if name in active or name in stopped]
         if active:
             write_json(record, stopped, sync=True)

@@ -37,8 +37,8 @@ def _ranges(numbers: list[int], width: int) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    shown = (sorted({f"{first:0{width}}", f"{last:0{width}}"}, key=int) for first, last in runs)
-    return ",".join("-".join(ends) for ends in shown)
+    ranges = (sorted({f"{first:0{width}}", f"{last:0{width}}"}, key=int) for first, last in runs)
+    return ",".join("-".join(ends) for ends in ranges)
 
 
 def hostlist(names: Iterable[str]) -> str:
@@ -69,11 +69,11 @@ def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) ->
             raise AnsibleFilterError(
                 "slurm_topology needs a list of host variables, as groups['compute'] | map('extract', hostvars) gives"
             )
-        shown = host.get("inventory_hostname") or host.get("ec2_instance_id") or "a host"
+        host_name = host.get("inventory_hostname") or host.get("ec2_instance_id") or "a host"
         name = host.get(name_key)
         if not name:
             raise AnsibleFilterError(
-                f"slurm_topology: {shown} has no {name_key}; enrich the inventory with slurm_names, or set name_key"
+                f"slurm_topology: {host_name} has no {name_key}; enrich the inventory with slurm_names, or set name_key"
             )
         name = _checked("node", name)
         if name in result:

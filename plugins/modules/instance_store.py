@@ -96,10 +96,10 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 def volume_lines(volumes: t.Sequence[t.Mapping[str, t.Any]], mounted_only: bool) -> str:
     """Return the volumes as text for a diff, one line each."""
-    shown = [volume for volume in volumes if volume["mounted"] or not mounted_only]
+    listed = [volume for volume in volumes if volume["mounted"] or not mounted_only]
     return "".join(
         f"{v['path']}: {v['fstype']} {v['fs_uuid']}, {v['layout']} of {len(v['serials'])} disks, owner {v['owner']}\n"
-        for v in shown
+        for v in listed
     )
 
 

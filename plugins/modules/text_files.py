@@ -191,7 +191,7 @@ def main() -> None:
         module.fail_json(msg="; ".join(refused))
     due = [entry for entry in files if differs(host, entry)]
     # Read before any change, and only if requested: there may be many files.
-    shown = {"diff": [difference(host, entry) for entry in due]} if module._diff else {}
+    diff_result = {"diff": [difference(host, entry) for entry in due]} if module._diff else {}
     backups = {}
     if not module.check_mode:
         for entry in due:
@@ -210,7 +210,7 @@ def main() -> None:
         written=[entry["path"] for entry in due if entry["state"] == "present"],
         removed=[entry["path"] for entry in due if entry["state"] == "absent"],
         backups=backups,
-        **shown,
+        **diff_result,
     )
 
 

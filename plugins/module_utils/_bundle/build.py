@@ -78,12 +78,12 @@ class Built(t.NamedTuple):
 def git(collection: Path, *words: str) -> str:
     """Return git's output for the checkout ``collection``; empty if it is not a checkout or git is missing."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["git", "-C", str(collection), *words], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return completed.stdout.strip() if completed.returncode == 0 else ""
 
 
 def checkout(collection: Path) -> tuple[str, int]:

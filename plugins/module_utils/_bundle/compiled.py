@@ -59,12 +59,12 @@ def interpreter(python: str) -> str:
 def _answers(program: str, python: str) -> bool:
     command = [program, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0 and done.stdout.strip() == python
+    return completed.returncode == 0 and completed.stdout.strip() == python
 
 
 def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members, str]:
@@ -79,7 +79,7 @@ def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members,
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(files[name].data)
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [program, "-s", "-S", "-c", COMPILE, folder],
                 input="\n".join(names),
                 stdout=subprocess.PIPE,
@@ -94,9 +94,9 @@ def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members,
             raise BundleError(
                 f"{program} could not compile the packages ({exc}): check that it runs, or do not compile"
             ) from exc
-        release, *made = done.stdout.splitlines() or [""]
-        if done.returncode or not made:
-            errors = done.stderr.strip().splitlines() or ["no error output"]
+        release, *made = completed.stdout.splitlines() or [""]
+        if completed.returncode or not made:
+            errors = completed.stderr.strip().splitlines() or ["no error output"]
             raise BundleError(
                 f"{program} could not compile the packages ({errors[-1]}): check that it runs, or do not compile"
             )

@@ -128,7 +128,7 @@ def read(path: Path) -> tuple[bytes, str]:
 
 def _openssl(words: t.Sequence[str], what: str) -> bytes:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["openssl", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -141,14 +141,14 @@ def _openssl(words: t.Sequence[str], what: str) -> bytes:
         raise BundleError(f"{what} needs openssl, which is missing: install the package openssl") from None
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise BundleError(f"{what} failed ({exc}): see whether openssl works here") from exc
-    if done.returncode:
-        errors = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()] or [
+    if completed.returncode:
+        errors = [line for line in completed.stderr.decode("utf-8", "replace").splitlines() if line.strip()] or [
             "no error output"
         ]
         raise BundleError(
             f"{what} failed: openssl reported {errors[0]!r}; see whether the key is an EC key on P-256 in PEM"
         )
-    return done.stdout
+    return completed.stdout
 
 
 def public_key(private_key: Path) -> str:

@@ -303,9 +303,9 @@ def _why_not_valid(validation: Mapping[str, Any] | None, time: str, cluster: str
         return f"the validation of {written} is dated in the future (here it is {time}): {clocks}"
     # Also where ``days`` is not a number.
     if not age <= days:
-        shown = f"{age:.0f}" if not round(age) <= days else f"{math.ceil(age * 100) / 100:g}"
+        age_text = f"{age:.0f}" if not round(age) <= days else f"{math.ceil(age * 100) / 100:g}"
         limit = f"more than the {days:g} days for which it counts"
-        return f"the validation of {written} is {shown} days old, {limit}: run run_validation again"
+        return f"the validation of {written} is {age_text} days old, {limit}: run run_validation again"
     if cluster and of != cluster:
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
         return f"the validation is of {other} and this is {cluster}: use the file of this one"

@@ -44,9 +44,9 @@ def look_at_neuron(host: Host, timeout: float = 60) -> dict[str, t.Any]:
     devices: list[dict[str, t.Any]] = []
     problem: str | None = "neuron-ls is not installed"
     if program:
-        shown, problem = ask(host, [program, "--json-output"], timeout)
+        output, problem = ask(host, [program, "--json-output"], timeout)
         try:
-            devices = parse_neuron_ls(shown) if not problem else []
+            devices = parse_neuron_ls(output) if not problem else []
         except ValueError as exc:
             problem = f"{program} --json-output printed {exc}"
     return {

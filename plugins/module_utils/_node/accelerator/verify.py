@@ -281,12 +281,12 @@ def _memory(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
     wanted = facts["expected"]["memory_mib"]
     floor = wanted * (100 - MEMORY_TOLERANCE_PERCENT) // 100
     maximum = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
-    shown = sorted(set(_values(gpus, "memory_mib")))
+    sizes = sorted(set(_values(gpus, "memory_mib")))
     return decide(
         "gpu.memory",
         (_field("memory_mib", within(floor, maximum), below(floor), "shows {} MiB", "isolate"),),
         gpus,
-        "to ".join(f"{size} MiB " for size in (shown[:1] + shown[1:][-1:])).strip(),
+        "to ".join(f"{size} MiB " for size in (sizes[:1] + sizes[1:][-1:])).strip(),
         expected=f"{floor} MiB or more",
         source=facts["expected_source"],
     )

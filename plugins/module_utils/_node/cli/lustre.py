@@ -182,5 +182,5 @@ def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:
 
 
 def _print_counts(counts: t.Mapping[str, t.Any]) -> None:
-    shown = (f"{name} {value}" for name, value in counts.items() if not isinstance(value, list))
-    sys.stdout.write(f"{', '.join(shown)}\n")
+    counters = (f"{name} {value}" for name, value in counts.items() if not isinstance(value, list))
+    sys.stdout.write(f"{', '.join(counters)}\n")

@@ -68,8 +68,8 @@ def look(host: EnrootHost, place: Place | None) -> dict[str, t.Any]:
 
 
 def _running_root(host: EnrootHost) -> str | None:
-    shown = (_output(host, ["docker", "info", "--format", "{{.DockerRootDir}}"]) or "").strip()
-    return shown if shown.startswith("/") else None
+    root_directory = (_output(host, ["docker", "info", "--format", "{{.DockerRootDir}}"]) or "").strip()
+    return root_directory if root_directory.startswith("/") else None
 
 
 def _root_option(host: EnrootHost) -> str | None:
@@ -183,11 +183,11 @@ def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:
         return failed("docker.version", "dockerd is not installed, so no image can be built here", severity="none")
     if docker["version"] is None:
         return undeterminable("docker.version", f"{docker['path']} does not report its version")
-    shown = _running_root(host)
-    if shown is None:
+    running_root = _running_root(host)
+    if running_root is None:
         reason = f"Docker {docker['version']} is installed and does not answer; only building images needs it"
         return not_applicable("docker.version", reason, hint="look with 'systemctl status docker'")
-    return passed("docker.version", f"{docker['version']}, images in {shown}")
+    return passed("docker.version", f"{docker['version']}, images in {running_root}")
 
 
 def _output(host: EnrootHost, argv: t.Sequence[str]) -> str | None:

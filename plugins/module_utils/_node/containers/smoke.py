@@ -229,7 +229,7 @@ def _has_timed_out(stderr: str) -> bool:
 def _mpi_plugin(host: EnrootHost, bin_dir: str) -> str | None:
     """Return the plugin for PMIx, "" without it; None if srun does not list its plugins."""
     try:
-        done = host.run([f"{bin_dir}/srun", "--mpi=list"], timeout=30)
+        completed = host.run([f"{bin_dir}/srun", "--mpi=list"], timeout=30)
     except CommandError:
         return None
-    return "pmix" if re.search(r"^\s*pmix\b", done.stdout + done.stderr, re.MULTILINE) else ""
+    return "pmix" if re.search(r"^\s*pmix\b", completed.stdout + completed.stderr, re.MULTILINE) else ""

@@ -121,18 +121,18 @@ def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
     """Return the verdict from srun's help, because srun does not report an include that matches no file."""
     check = "pyxis.loaded"
     try:
-        done = host.run([f"{facts['slurm']['bin_dir']}/srun", "--help"], timeout=60)
+        completed = host.run([f"{facts['slurm']['bin_dir']}/srun", "--help"], timeout=60)
     except CommandError as exc:
         return undeterminable(check, f"srun --help gave no answer: {exc}")
-    count = len(re.findall(r"^\s+--container-image=", done.stdout, re.MULTILINE))
-    twice = "provided by both" in done.stderr + done.stdout
+    count = len(re.findall(r"^\s+--container-image=", completed.stdout, re.MULTILINE))
+    twice = "provided by both" in completed.stderr + completed.stdout
     if twice:
         return failed(check, "srun warns that two plugins offer --container-image", hint="keep one of the two lines")
     if count == 1:
         return passed(check, "srun --help has --container-image once")
     if count:
         return failed(check, f"srun --help has --container-image {count} times", hint="keep one line of Pyxis")
-    errors = " ".join(done.stderr.split())
+    errors = " ".join(completed.stderr.split())
     return failed(
         check,
         "srun --help has no --container-image, so Pyxis is not loaded" + (f": {errors}" if errors else ""),
@@ -220,15 +220,17 @@ def _apparmor(host: EnrootHost) -> Result:
     if not modes:
         hint = f"load it with 'apparmor_parser --replace {profiles[0]}', and look with 'systemctl status apparmor'"
         return failed(check, f"{profiles[0]} exists, and its profile is not loaded", hint=hint)
-    shown = " and ".join(f"{name} ({mode})" for name, mode in sorted(modes.items()))
+    listed_profiles = " and ".join(f"{name} ({mode})" for name, mode in sorted(modes.items()))
     # The kernel attaches none of several profiles that match a path equally.
     if len(modes) > 1:
         hint = "keep one, and remove the other with 'apparmor_parser --remove FILE'"
-        return undeterminable(check, f"{shown} are loaded, and which of them applies is unknown", hint=hint)
+        return undeterminable(check, f"{listed_profiles} are loaded, and which of them applies is unknown", hint=hint)
     # Those of Enroot and of the role have this mode; the rules of another one are not known.
     if "unconfined" not in modes.values():
-        return undeterminable(check, f"the profile {shown} is loaded, and whether it allows user namespaces is unknown")
-    return passed(check, f"the profile {shown} is loaded")
+        return undeterminable(
+            check, f"the profile {listed_profiles} is loaded, and whether it allows user namespaces is unknown"
+        )
+    return passed(check, f"the profile {listed_profiles} is loaded")
 
 
 def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:

@@ -97,8 +97,8 @@ def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcom
     host.run(["tar", "-xf", arguments["archive"], "-C", work, "--no-same-owner"], timeout=_UNPACK_SECONDS)
     command = ["make", "--directory", source, "--jobs=8", *arguments["make"]]
     try:
-        done = host.run(command, timeout=_BUILD_SECONDS, check=False)
-        failure = f"make ended with status {done.rc}: {last_lines(done)}" if done.rc else ""
+        completed = host.run(command, timeout=_BUILD_SECONDS, check=False)
+        failure = f"make ended with status {completed.rc}: {last_lines(completed)}" if completed.rc else ""
     except CommandError as exc:
         failure = f"make: {exc.problem}: {last_lines(exc)}"
     if failure:
@@ -167,10 +167,10 @@ def signature_problem(host: Host, home: str, archive: str, key: str, fingerprint
     host.make_directory(home, 0, 0, 0o700)
     gpg = ["gpg", "--homedir", home, "--batch", "--no-tty", "--no-autostart"]
     imported = host.run([*gpg, "--import", key], check=False)
-    done = host.run([*gpg, "--status-fd", "1", "--verify", f"{archive}.sig", archive], check=False)
-    if done.rc == 0 and is_signed_by(done.stdout, fingerprint):
+    completed = host.run([*gpg, "--status-fd", "1", "--verify", f"{archive}.sig", archive], check=False)
+    if completed.rc == 0 and is_signed_by(completed.stdout, fingerprint):
         return ""
-    errors = (imported if imported.rc else done).stderr
+    errors = (imported if imported.rc else completed).stderr
     words = [line[len("gpg:") :].strip() for line in errors.splitlines() if line.startswith("gpg:")]
     return f"gpg reported {' / '.join(words) or 'nothing'}"
 
@@ -241,9 +241,9 @@ def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
     ]
     started = host.monotonic()
     try:
-        done = host.run(command, timeout=seconds + 60, check=False)
-        rc, words = str(done.rc), last_lines(done)
-        is_late = done.rc in (124, 137, -9) and host.monotonic() - started >= seconds
+        completed = host.run(command, timeout=seconds + 60, check=False)
+        rc, words = str(completed.rc), last_lines(completed)
+        is_late = completed.rc in (124, 137, -9) and host.monotonic() - started >= seconds
     except CommandError as exc:
         rc, words, is_late = "none", last_lines(exc), "no answer" in exc.problem
     if rc == "0":

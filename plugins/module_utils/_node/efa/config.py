@@ -234,9 +234,9 @@ def _mirror(config: EfaConfig) -> t.Iterator[str]:
     mirror = str(config.mirror)
     if config.installer_source == "mirror" and not re.fullmatch(r"(?:https?|s3)://[^\s/@?#]+(?:/[^\s?#]*)?", mirror):
         # The value is left out where it may hold a password.
-        shown = "has a name or password in it" if "@" in mirror else f"is {mirror!r}"
+        description = "has a name or password in it" if "@" in mirror else f"is {mirror!r}"
         yield (
-            f"efa_nccl_mirror {shown}: use the base of the mirror and nothing else, such as "
+            f"efa_nccl_mirror {description}: use the base of the mirror and nothing else, such as "
             "https://mirror.example.com/efa or s3://bucket/efa"
         )
 
@@ -316,8 +316,8 @@ def _variable_problems(config: EfaConfig) -> t.Iterator[str]:
             yield f"efa_nccl_environment has {entry['name']}, which must be {entry['to']}: {_reason(entry)}"
         elif entry["verdict"] == "harmful":
             instead = f"; use {entry['to_value']}" if entry["to_value"] else ""
-            shown = f"{entry['name']}={entry['value']}"
-            yield f"efa_nccl_environment has {shown}, which does harm: {_reason(entry)}{instead}"
+            assignment = f"{entry['name']}={entry['value']}"
+            yield f"efa_nccl_environment has {assignment}, which does harm: {_reason(entry)}{instead}"
 
 
 def _reason(entry: t.Mapping[str, t.Any]) -> str:

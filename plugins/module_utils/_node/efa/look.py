@@ -139,8 +139,8 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
 
 def linker_cache(host: Host) -> tuple[dict[str, list[str]], str | None]:
     """Return the libraries in the linker's cache, and why the list may be incomplete; None if it is complete."""
-    shown, problem = ask(host, ["ldconfig", "-p"])
-    libraries = parse_ldconfig(shown)
+    output, problem = ask(host, ["ldconfig", "-p"])
+    libraries = parse_ldconfig(output)
     # An empty list is an error: every system has at least the C library in its cache.
     return libraries, problem or (None if libraries else "ldconfig -p lists no library")
 
@@ -266,9 +266,9 @@ def _module(host: Host, name: str) -> dict[str, t.Any]:
     fields: dict[str, str] = {}
     available: bool | None
     try:
-        done = host.run(["modinfo", name], timeout=30, check=False)
-        available = done.rc == 0
-        fields = parse.parse_modinfo(done.stdout) if available else {}
+        completed = host.run(["modinfo", name], timeout=30, check=False)
+        available = completed.rc == 0
+        fields = parse.parse_modinfo(completed.stdout) if available else {}
     except CommandError:
         available = None
     return {
@@ -336,10 +336,10 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     A daemon that was started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
-    shown = parse_units(reliable(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted]))
+    unit_states = parse_units(reliable(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted]))
     found = {}
     for name in wanted:
-        fields = shown.get(name, {})
+        fields = unit_states.get(name, {})
         pid = number(fields.get("MainPID")) or _pid_of(host, name.rsplit(".", 1)[0])
         running = host.read_text(f"/proc/{pid}/limits") if pid else None
         configured = fields.get("LimitMEMLOCK")
@@ -363,13 +363,13 @@ def _pid_of(host: Host, name: str) -> int | None:
 
 def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
     unit = units[FABRIC_MANAGER]
-    shown, problem = ask(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
+    output, problem = ask(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
     return {
         "unit": FABRIC_MANAGER,
         "exists": unit["exists"],
         "active": unit["active"],
         "enabled": unit["enabled"],
-        "version": None if problem else parse.parse_fabric_manager_version(shown),
+        "version": None if problem else parse.parse_fabric_manager_version(output),
         "problem": problem,
     }
 

@@ -309,8 +309,8 @@ def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Resu
     for what, loads, error in tuners:
         if loads is not True:
             return undeterminable(check, f"{what} could not be tried: {error}", scope=scope)
-    shown = f"{plugin['version']}, {plugin['interfaces'][-1]}, opened as {net['path']}"
-    return decide(check, _PLUGIN, [Subject({**plugin, "opened": net["plugin"]})], shown, scope=scope)
+    description = f"{plugin['version']}, {plugin['interfaces'][-1]}, opened as {net['path']}"
+    return decide(check, _PLUGIN, [Subject({**plugin, "opened": net["plugin"]})], description, scope=scope)
 
 
 def _limits(facts: t.Mapping[str, t.Any]) -> list[Result]:

@@ -156,8 +156,8 @@ def _insert(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:
     indent = _indent(text, last.start)
     if _line_start(text, last.start) == _line_start(text, owner.start):
         indent += unit
-    shown = _shown(name, value, indent, unit, newline)
-    return f"{text[:behind]},{text[behind:end]}{newline}{indent}{shown}{text[end:]}"
+    member_text = _shown(name, value, indent, unit, newline)
+    return f"{text[:behind]},{text[behind:end]}{newline}{indent}{member_text}{text[end:]}"
 
 
 def _insert_first(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:

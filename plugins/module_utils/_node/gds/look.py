@@ -63,13 +63,13 @@ def _mount(
 ) -> dict[str, t.Any]:
     """Return the mount of a path, with a time limit: a network filesystem without its server hangs for ever."""
     try:
-        done = host.run(["readlink", "-e", "--", path], timeout=ANSWER_SECONDS, check=False)
+        completed = host.run(["readlink", "-e", "--", path], timeout=ANSWER_SECONDS, check=False)
     except CommandError:
         return {**resolve(path, mounts, devices), "exists": None, "answers": False}
-    if done.rc != 0:
+    if completed.rc != 0:
         # The parent's mount proves nothing about a missing path.
         return {**resolve(path, [], devices), "exists": False, "answers": True}
-    return {**resolve(done.stdout[:-1], mounts, devices), "path": path, "exists": True, "answers": True}
+    return {**resolve(completed.stdout[:-1], mounts, devices), "path": path, "exists": True, "answers": True}
 
 
 def _refuse_paths(paths: list[str]) -> None:

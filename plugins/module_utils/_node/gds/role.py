@@ -157,14 +157,14 @@ def report(facts: Facts, config: GdsConfig) -> Report:
     driver, wanted = facts["driver"], package_plan(facts, config)
     licence = "open" if driver["open_module"] else "proprietary or unknown"
     driver_line = f"driver {driver['version'] or 'none'} ({licence} kernel module by {driver['evidence'] or 'nothing'})"
-    shown = [f"{driver_line}, CUDA {wanted['cuda'] or 'unknown'} by {wanted['evidence'] or 'nothing'}"]
+    report_lines = [f"{driver_line}, CUDA {wanted['cuda'] or 'unknown'} by {wanted['evidence'] or 'nothing'}"]
     measured = [entry.line() for entry in facts["measured"]]
-    shown += measured
-    shown += advice(dict(facts)) if config.layout_advice else []
+    report_lines += measured
+    report_lines += advice(dict(facts)) if config.layout_advice else []
     reboot_for = boot_needs(facts, config) + kernel_needs(facts, config)
     if reboot_for:
         place = files.REVIEW if config.safe_mode else files.MODPROBE
-        shown.append(
+        report_lines.append(
             f"reboot needed for {'; '.join(reboot_for)}; the settings are in {place}, and nothing was rebooted"
         )
     details, log = [], facts["dkms_log"]
@@ -172,7 +172,7 @@ def report(facts: Facts, config: GdsConfig) -> Report:
         details.append(f"DKMS could not build nvidia-fs; the last lines of {log['path']} are:\n{log['text']}")
     modes = {"mounts": {mount["path"]: mount["mode"] for mount in facts["mounts"]}}
     return Report(
-        info=tuple(shown),
+        info=tuple(report_lines),
         details=tuple(details),
         facts={"mlcluster_gds": {**modes, "reboot_needed": reboot_for, "bandwidth": measured}},
     )

@@ -118,8 +118,8 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
     libfabric = next((path for path in found["files"] if path.rpartition("/")[2].startswith("libfabric")), None)
     if libfabric is None:
         return undeterminable(check, f"{found['path']} opens without libfabric", scope=scope)
-    shown = f"{version}, {interfaces[-1]}, by {why}, with {libfabric}"
-    return passed(check, shown, scope=scope)
+    description = f"{version}, {interfaces[-1]}, by {why}, with {libfabric}"
+    return passed(check, description, scope=scope)
 
 
 def verify_settings(host: Host) -> Result:
@@ -131,16 +131,16 @@ def verify_settings(host: Host) -> Result:
         return not_applicable(check, "nothing here sets a variable that decides NCCL's transport")
     judged = {entry["name"]: entry for entry in lint(found, Setting(use="container"))}
     harmful = [name for name, entry in judged.items() if entry["verdict"] not in ("keep", "drop")]
-    shown = {name: f"{value} in {settings[name]['source']}" for name, value in found.items()}
+    values_with_source = {name: f"{value} in {settings[name]['source']}" for name, value in found.items()}
     if harmful:
-        text = "; ".join(f"{name}={shown[name]}: {judged[name]['why']}" for name in harmful)
+        text = "; ".join(f"{name}={values_with_source[name]}: {judged[name]['why']}" for name in harmful)
         hint = " ".join(_remedies({name: settings[name]["source"] for name in harmful}))
-        return failed(check, text, severity="reset", found=shown, hint=hint)
+        return failed(check, text, severity="reset", found=values_with_source, hint=hint)
     unknown = [name for name in found if name not in judged or not (judged[name]["judged"] or found[name] == "0")]
     if unknown:
         text = "; ".join(f"{name} reads '{found[name]}'" for name in unknown)
-        return undeterminable(check, f"these values are unknown: {text}", found=shown)
-    return passed(check, shown)
+        return undeterminable(check, f"these values are unknown: {text}", found=values_with_source)
+    return passed(check, values_with_source)
 
 
 def _remedies(sources: t.Mapping[str, str | None]) -> t.Iterator[str]:
@@ -174,5 +174,5 @@ def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:
         return failed(check, f"cuInit returned {code}", severity="reset", scope=scope, found=found["init"], hint=hint)
     if not isinstance(number, int) or number < 1000:
         return undeterminable(check, f"cuDriverGetVersion gave {number}", scope=scope)
-    shown = f"CUDA {number // 1000}.{number % 1000 // 10} of {found['path']} on the kernel's driver {driver}"
-    return passed(check, shown, scope=scope)
+    description = f"CUDA {number // 1000}.{number % 1000 // 10} of {found['path']} on the kernel's driver {driver}"
+    return passed(check, description, scope=scope)

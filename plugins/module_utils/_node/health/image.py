@@ -63,12 +63,12 @@ def check_image(host: Host, slurm: Slurm, image: str, user: str = "root") -> lis
         inside = ["python3", runtime, "health", "--profile", "container", "--json", "--host-facts", facts]
         inside += ["--seconds", str(INSIDE_SECONDS)]
         mounts = f"--container-mounts={runtime}:{runtime},{facts}:{facts}"
-        done = host.run([*argv, mounts, *inside], timeout=LONGEST, check=False)
+        completed = host.run([*argv, mounts, *inside], timeout=LONGEST, check=False)
     except (CommandError, NodeError, OSError) as exc:
         return [undeterminable(CHECK, f"the container could not be started: {exc}", scope=scope)]
     finally:
         host.remove(facts)
-    return _read(image, done, round(host.monotonic() - started, 3))
+    return _read(image, completed, round(host.monotonic() - started, 3))
 
 
 def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str], Result | None]:
@@ -86,8 +86,8 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
         return [], not_applicable(CHECK, "Slurm runs no jobs on this node")
     own = [node for node in known if name in (node["name"], node["hostname"])]
     if len(own) != 1:
-        shown = ", ".join(node["name"] for node in known)[:300]
-        return [], undeterminable(CHECK, f"scontrol was asked for {name or 'a node without a name'} and shows {shown}")
+        listed = ", ".join(node["name"] for node in known)[:300]
+        return [], undeterminable(CHECK, f"scontrol was asked for {name or 'a node without a name'} and shows {listed}")
     if image.startswith("/") and not host.exists(image):
         hint = "create it with the module enroot_image on storage that this node has mounted"
         return [], undeterminable(CHECK, "the image is missing", hint=hint)
@@ -101,10 +101,10 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
     return [*outside, *become, *slurm.argv("srun", *options, f"--container-image={image}")], None
 
 
-def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:
+def _read(image: str, completed: CommandResult, seconds: float) -> list[Result]:
     """Return the verdicts of the report, which is the last line of the step's output."""
     scope = Scope(device=image)
-    document = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "")
+    document = next((line for line in reversed(completed.stdout.splitlines()) if line.startswith("{")), "")
     try:
         report = result.loads(document)
         found = report.results if isinstance(report, result.Report) else ()
@@ -113,12 +113,12 @@ def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:
     if found:
         verdicts = [_inside(image, verdict) for verdict in found]
         return [passed(CHECK, f"{len(found)} checks inside", scope=scope, seconds=seconds), *verdicts]
-    errors = start_problem(done.stderr) or " ".join(done.stderr.split())[-300:] or "no error output"
-    if _NO_PLACE.search(done.stderr):
+    errors = start_problem(completed.stderr) or " ".join(completed.stderr.split())[-300:] or "no error output"
+    if _NO_PLACE.search(completed.stderr):
         return [
             undeterminable(CHECK, "jobs occupy the node, so no container was started", scope=scope, seconds=seconds)
         ]
-    if done.rc and _PYXIS.search(done.stderr):
+    if completed.rc and _PYXIS.search(completed.stderr):
         hint = "look with 'mlcluster containers-info', then try the image with srun by hand"
         if "Invalid image format" in errors:
             # Enroot's words also for a file that the user may not read.

@@ -55,12 +55,12 @@ def _no_controller(output: str, kind: str | None) -> Result:
 def _node(slurm: Slurm, kind: str | None) -> Result:
     check, name = "slurm.node", node_name()
     try:
-        done = slurm.run("scontrol", "--details", "--oneliner", "show", "node", name, timeout=SECONDS)
+        completed = slurm.run("scontrol", "--details", "--oneliner", "show", "node", name, timeout=SECONDS)
     except NodeError as exc:
         return undeterminable(check, str(exc))
-    known = slurm_parse.nodes(done.stdout)
+    known = slurm_parse.nodes(completed.stdout)
     if not known:
-        output = " ".join(f"{done.stdout} {done.stderr}".split())
+        output = " ".join(f"{completed.stdout} {completed.stderr}".split())
         if "not found" not in output:
             # The controller failed after its ping, or this user may not query it.
             return undeterminable(check, f"scontrol shows no node: {output[:300] or 'no output'}")
@@ -68,13 +68,13 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
             hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
             return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)
         return not_applicable(check, "Slurm runs no jobs here")
-    if done.rc != 0:
-        why = " ".join(done.stderr.split())[:300] or "no message"
-        return undeterminable(check, f"scontrol shows the node and ended with status {done.rc}: {why}")
+    if completed.rc != 0:
+        why = " ".join(completed.stderr.split())[:300] or "no message"
+        return undeterminable(check, f"scontrol shows the node and ended with status {completed.rc}: {why}")
     own = [node for node in known if name in (node["name"], node["hostname"])]
     if len(own) != 1:
-        shown = ", ".join(node["name"] for node in known)[:300]
-        return undeterminable(check, f"scontrol was asked for {name or 'a node without a name'} and shows {shown}")
+        listed = ", ".join(node["name"] for node in known)[:300]
+        return undeterminable(check, f"scontrol was asked for {name or 'a node without a name'} and shows {listed}")
     return _judge(check, own[0])
 
 

@@ -240,10 +240,14 @@ def has_ended(slurm: Slurm, record: t.Mapping[str, t.Any]) -> bool:
     """Return whether Slurm reports that the job of a record has left this node; False without a clear answer."""
     job_id = record.get("job_id")
     try:
-        done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
-        if unknown_job(done):
+        completed = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
+        if unknown_job(completed):
             return True
-        found = [] if done.rc else [one for one in slurm_parse.jobs(done.stdout, job_id) if one["job_id"] == job_id]
+        found = (
+            []
+            if completed.rc
+            else [one for one in slurm_parse.jobs(completed.stdout, job_id) if one["job_id"] == job_id]
+        )
     except NodeError:
         return False
     # A later start of the same job has its own Prolog, which writes the record again.

@@ -97,10 +97,12 @@ def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str]
     """
     if len(names) == 1:
         return list(names), []
-    done = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
-    if is_unanswered(done):
-        raise NodeError(f"asked Slurm for its topology and had no answer ({done.stderr.strip()}): see 'scontrol ping'")
-    blocks = [frozenset(slurm_parse.expand(expression)) for expression in parse.blocks(done.stdout).values()]
+    completed = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
+    if is_unanswered(completed):
+        raise NodeError(
+            f"asked Slurm for its topology and had no answer ({completed.stderr.strip()}): see 'scontrol ping'"
+        )
+    blocks = [frozenset(slurm_parse.expand(expression)) for expression in parse.blocks(completed.stdout).values()]
     # Each node of the job must get the same lists.
     own = next((block for block in blocks if node in block), frozenset(names).difference(*blocks))
     return [name for name in names if name in own], [name for name in names if name not in own]
@@ -108,8 +110,8 @@ def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str]
 
 def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
     """Return {name: address} of these nodes. Raises ``NodeError`` for a node without its own address."""
-    shown = slurm_parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", ",".join(names), timeout=SECONDS))
-    found = {one["name"]: one["address"] for one in shown}
+    records = slurm_parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", ",".join(names), timeout=SECONDS))
+    found = {one["name"]: one["address"] for one in records}
     missing = [name for name in names if not found.get(name)]
     if missing:
         raise NodeError(f"Slurm reports no address of {', '.join(missing[:4])}: see 'scontrol show node {missing[0]}'")

@@ -99,15 +99,15 @@ def look_unit(host: Host, service: str) -> Facts:
     text, problem = ask(
         host, ["systemctl", "show", f"--property={_PROPERTIES}", f"{service}.service"], timeout=_UNIT_SECONDS
     )
-    shown = next(iter(parse_units(text).values()), {})
-    if not problem and not shown:
+    unit_state = next(iter(parse_units(text).values()), {})
+    if not problem and not unit_state:
         problem = f"systemctl shows no unit {service}.service"
     return {
         "problem": problem,
-        "load": shown.get("LoadState"),
-        "active": shown.get("ActiveState"),
-        "enabled": shown.get("UnitFileState"),
-        "config": parse.config_path(shown.get("ExecStart", "")),
+        "load": unit_state.get("LoadState"),
+        "active": unit_state.get("ActiveState"),
+        "enabled": unit_state.get("UnitFileState"),
+        "config": parse.config_path(unit_state.get("ExecStart", "")),
     }
 
 

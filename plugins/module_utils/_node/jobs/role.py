@@ -105,8 +105,10 @@ def report(facts: Facts, config: JobsConfig) -> Report:
     """
     cluster, jobs = facts["cluster"], facts["model"]["jobs"]
     named = [{"name": job["name"], "path": job["path"]} for job in jobs] if cluster["healthy"] else []
-    shown: tuple[str, ...] = ()
+    report_lines: tuple[str, ...] = ()
     if named:
-        shown = (f"{len(named)} jobs in {config.dir}, for Slurm {cluster['version'] or 'of an unknown version'}",)
+        report_lines = (
+            f"{len(named)} jobs in {config.dir}, for Slurm {cluster['version'] or 'of an unknown version'}",
+        )
     judged = [job["name"] for job in jobs if job["judged"]]
-    return Report(info=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})
+    return Report(info=report_lines, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})

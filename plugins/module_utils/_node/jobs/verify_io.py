@@ -213,13 +213,13 @@ def _unread(check: str, message: str, scope: result.Scope | None = None) -> resu
 def _against_median(
     check: str, unit: str, what: str, good: t.Mapping[str, float], tolerance: float
 ) -> list[result.Result]:
-    shown = {node: round(figure) for node, figure in sorted(good.items())}
+    rounded = {node: round(figure) for node, figure in sorted(good.items())}
     if len(good) < MIN_FOR_MEDIAN:
         return [
             result.undeterminable(
                 check,
                 "no_median",
-                found=shown,
+                found=rounded,
                 unit=unit,
                 message=f"{what}: {len(good)} nodes have no median to be compared with",
                 hint=f"Run it on {MIN_FOR_MEDIAN} nodes of the same type or more",
@@ -227,11 +227,11 @@ def _against_median(
         ]
     median = statistics.median(good.values())
     minimum = median * (1 - tolerance / 100)
-    slow = {node: figure for node, figure in shown.items() if good[node] < minimum}
+    slow = {node: figure for node, figure in rounded.items() if good[node] < minimum}
     if not slow:
         return [
             result.passed(
-                check, shown, expected=round(minimum), unit=unit, message=f"{what}: no node is below the median"
+                check, rounded, expected=round(minimum), unit=unit, message=f"{what}: no node is below the median"
             )
         ]
     return [
@@ -363,8 +363,8 @@ def judge_mdtest(figures: Figures, rc: int, problem: str = "") -> result.Result:
         return result.failed("io.mdtest", f"{why}; see mdtest.out beside the results", found=figures)
     if problem:
         return _other_run("io.mdtest", f"mdtest: {problem}", figures)
-    shown = ", ".join(f"{name} {rate:.0f}" for name, rate in sorted(figures.items()))
-    return result.passed("io.mdtest", figures, unit="1/s", message=f"{shown} a second")
+    rates = ", ".join(f"{name} {rate:.0f}" for name, rate in sorted(figures.items()))
+    return result.passed("io.mdtest", figures, unit="1/s", message=f"{rates} a second")
 
 
 def judge_cache(size: int, memory: int, nodes: int, problem: str = "") -> result.Result:

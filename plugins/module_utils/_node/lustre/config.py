@@ -353,8 +353,10 @@ def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: 
         if not _plain(path):
             found.append(f"directories has {path!r}: use an absolute path without '..' and spaces")
         elif below(path, mounts) is None:
-            shown = ", ".join(mounts) or "none"
-            found.append(f"directories has {path}, which is below none of file_systems ({shown}): name its file system")
+            mounts_text = ", ".join(mounts) or "none"
+            found.append(
+                f"directories has {path}, which is below none of file_systems ({mounts_text}): name its file system"
+            )
         if path in seen:
             found.append(f"directories has {path} twice: list each directory once")
         seen.add(path)

@@ -37,9 +37,9 @@ def identify(mount: t.Mapping[str, t.Any]) -> Result | None:
 
 def _server(mount: t.Mapping[str, t.Any], scope: Scope) -> Result | None:
     name, addresses, source = mount["dns_name"], mount["addresses"], mount["source"]
-    shown = servers(source)
-    invalid = [server for server in shown if server != name and server not in addresses]
-    if not shown:
+    data_servers = servers(source)
+    invalid = [server for server in data_servers if server != name and server not in addresses]
+    if not data_servers:
         return undeterminable(CHECK, f"{source} names no server to compare with {name}", scope=scope)
     if not invalid:
         return None
@@ -50,7 +50,7 @@ def _server(mount: t.Mapping[str, t.Any], scope: Scope) -> Result | None:
         return undeterminable(
             CHECK, f"whether {source} is {name} is unknown, since DNS did not answer: {why}", **fields
         )
-    if invalid == shown and all(IPV4.fullmatch(server) for server in shown):
+    if invalid == data_servers and all(IPV4.fullmatch(server) for server in data_servers):
         expected = f"{name}, {', '.join(addresses)}"
         what = f"the file system of another server is mounted there: {source}"
         return failed(CHECK, what, severity="isolate", expected=expected, found=source, **fields)

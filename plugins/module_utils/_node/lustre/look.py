@@ -48,7 +48,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
     config = with_adopted(host, config)
     fstab = read_fstab(host)
     mounts = mounted(host, config, fstab)
-    shown, net_problem = nets(host, config.timeout)
+    lnet_nets, net_problem = nets(host, config.timeout)
     over_efa = [mount for mount in mounts if mount["efa"] and request.probe]
     before, peer_problem = peers(host, config.timeout) if over_efa else ([], None)
     probed = probe_all(host, mounts, config.timeout) if request.probe else {}
@@ -87,7 +87,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "tuning_wanted": len(wanted),
         "module_options": tuning.loaded_options(host, options),
         "modprobe_text": tuning.modprobe_text(options),
-        "nets": shown,
+        "nets": lnet_nets,
         "net_problem": net_problem,
         "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
         "efa_service": starts_at_boot(host, files.EFA_SERVICE),

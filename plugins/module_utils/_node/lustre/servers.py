@@ -51,6 +51,6 @@ def sent_to(nids: t.Iterable[str], before: Peers, after: Peers) -> list[dict[str
     return rows
 
 
-def _peer(nid: str, shown: Peers) -> t.Mapping[str, int] | None:
+def _peer(nid: str, peers: Peers) -> t.Mapping[str, int] | None:
     """Return the messages by net of the peer with this address; None if there is none."""
-    return next((peer["sent"] for peer in shown if nid in peer["nids"]), None)
+    return next((peer["sent"] for peer in peers if nid in peer["nids"]), None)

@@ -245,10 +245,10 @@ def _tuning(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, what, hint="start mlcluster-lustre.service again", source=source)
     if problems:
         return undeterminable(check, "; ".join(problems), source=source)
-    shown = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
+    parameters = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
     subjects = [Subject({**row, "same": row["found"] == [row["wanted"]]}, row["name"]) for row in rows]
     every = Subject({"differs": False, "same": len(rows) == facts["tuning_wanted"]}, "the list of parameters")
-    return decide(check, _TUNING, [every, *subjects], shown, source=source)
+    return decide(check, _TUNING, [every, *subjects], parameters, source=source)
 
 
 _TUNING = (
@@ -273,9 +273,9 @@ def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
     unknown = [row["name"] for row in loaded if row["found"] is None]
     if unknown:
         return undeterminable(check, f"the loaded modules do not show {', '.join(unknown)}", source=source)
-    shown = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
+    parameters = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
     known = Field("loaded", exactly(True, False), label="whether its module is loaded")
-    return decide(check, (known,), [Subject(row, row["name"]) for row in rows], shown, source=source)
+    return decide(check, (known,), [Subject(row, row["name"]) for row in rows], parameters, source=source)
 
 
 def _nfs(facts: t.Mapping[str, t.Any]) -> list[Result]:

@@ -524,16 +524,16 @@ def _compared(
     check: str, limits: t.Mapping[int, t.Mapping[str, t.Any]], busbw: t.Mapping[int, float], common: t.Sequence[int]
 ) -> result.Result:
     low = [size for size in common if busbw[size] < limits[size]["busbw"]]
-    shown = low or common
+    compared = low or common
     fields: dict[str, t.Any] = {
-        "expected": {str(size): limits[size]["busbw"] for size in shown},
-        "found": {str(size): busbw[size] for size in shown},
+        "expected": {str(size): limits[size]["busbw"] for size in compared},
+        "found": {str(size): busbw[size] for size in compared},
         "unit": "GB/s by size",
-        "source": "; ".join(sorted({limits[size]["source"] for size in shown})),
+        "source": "; ".join(sorted({limits[size]["source"] for size in compared})),
     }
     if not low:
-        largest = shown[-1]
-        comparison = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(shown)} sizes"
+        largest = compared[-1]
+        comparison = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(compared)} sizes"
         return result.passed(check, message=f"{busbw[largest]:g} GB/s at {largest} bytes: {comparison}", **fields)
     return result.failed(
         check,

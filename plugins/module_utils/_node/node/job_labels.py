@@ -89,7 +89,7 @@ def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY
     Slurm is left out, and its record is kept.
     """
     running = steps(host)
-    shown = []
+    labels = []
     for job in known(host, directory):
         live: bool | None = job.job_id in running
         if not live or job.name is None:
@@ -101,9 +101,9 @@ def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY
         if live is False:
             remove(host, job.job_id, directory)
         elif live:
-            shown.append(job)
-    publish(host, shown, directory)
-    return shown
+            labels.append(job)
+    publish(host, labels, directory)
+    return labels
 
 
 def steps(host: Host) -> set[int]:
@@ -120,13 +120,13 @@ def steps(host: Host) -> set[int]:
 def ask(slurm: Slurm, job_id: int, seconds: float) -> tuple[bool | None, str | None]:
     """Return whether Slurm has the job on this node (None: unknown), and its name."""
     try:
-        done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=seconds)
-        if unknown_job(done):
+        completed = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=seconds)
+        if unknown_job(completed):
             return False, None
-        if done.rc != 0:
+        if completed.rc != 0:
             return None, None
         # For the first task of an array Slurm shows all tasks.
-        own = [job for job in parse.jobs(done.stdout, job_id) if job["job_id"] == job_id]
+        own = [job for job in parse.jobs(completed.stdout, job_id) if job["job_id"] == job_id]
     except NodeError:
         return None, None
     if len(own) != 1:

@@ -89,24 +89,24 @@ class Slurm:
 
     def ask(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> str:
         """Return the standard output of a command. Raises SlurmError with Slurm's message if it fails."""
-        done = self.run(program, *arguments, timeout=timeout)
-        if done.rc != 0:
+        completed = self.run(program, *arguments, timeout=timeout)
+        if completed.rc != 0:
             raise SlurmError(
-                f"{program} {' '.join(arguments)} ended with status {done.rc}",
-                " ".join((done.stderr or done.stdout).split()),
+                f"{program} {' '.join(arguments)} ended with status {completed.rc}",
+                " ".join((completed.stderr or completed.stdout).split()),
                 "check that slurmctld runs (scontrol ping) and that this node has its slurm.conf",
             )
-        return done.stdout
+        return completed.stdout
 
 
-def unknown_job(done: CommandResult) -> bool:
+def unknown_job(completed: CommandResult) -> bool:
     """Return whether Slurm answered that it does not know the job, as opposed to not answering."""
-    return done.rc != 0 and bool(_GONE.search(done.stderr + done.stdout))
+    return completed.rc != 0 and bool(_GONE.search(completed.stderr + completed.stdout))
 
 
-def is_unanswered(done: CommandResult) -> bool:
+def is_unanswered(completed: CommandResult) -> bool:
     """Return whether a command failed because the controller did not answer."""
-    return done.rc != 0 and bool(_NO_ANSWER.search(done.stderr or done.stdout))
+    return completed.rc != 0 and bool(_NO_ANSWER.search(completed.stderr or completed.stdout))
 
 
 def node_name() -> str:

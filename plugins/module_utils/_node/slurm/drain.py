@@ -145,10 +145,12 @@ def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float
 
 def state_of(slurm: Slurm, node: str, seconds: float) -> dict[str, t.Any]:
     """Return Slurm's record of one node. Raises ``NodeError``."""
-    shown = nodes(slurm.ask("scontrol", "--oneliner", "show", "node", node, timeout=seconds))
-    if len(shown) != 1:
-        raise NodeError(f"asked Slurm for the node {node} and it showed {len(shown)}: set SLURMD_NODENAME to its name")
-    return shown[0]
+    records = nodes(slurm.ask("scontrol", "--oneliner", "show", "node", node, timeout=seconds))
+    if len(records) != 1:
+        raise NodeError(
+            f"asked Slurm for the node {node} and it showed {len(records)}: set SLURMD_NODENAME to its name"
+        )
+    return records[0]
 
 
 def update(slurm: Slurm, node: str, seconds: float, *what: str) -> None:

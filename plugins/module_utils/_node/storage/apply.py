@@ -246,11 +246,12 @@ def _load_raid0(host: Host) -> None:
     """Load the kernel's RAID 0 module; without it mdadm reports only an invalid argument."""
     if "[raid0]" in (host.read_text("/proc/mdstat") or ""):
         return
-    done = host.run(["modprobe", "raid0"], timeout=60, check=False)
-    if done.rc != 0:
+    completed = host.run(["modprobe", "raid0"], timeout=60, check=False)
+    if completed.rc != 0:
+        reason = completed.stderr.strip() or f"status {completed.rc}"
         raise NodeError(
-            f"modprobe raid0 failed ({done.stderr.strip() or f'status {done.rc}'}): install the modules of the running "
-            "kernel, or reboot into the kernel that is installed, then run again"
+            f"modprobe raid0 failed ({reason}): install the modules of the running kernel, or reboot into the kernel "
+            "that is installed, then run again"
         )
 
 

@@ -101,15 +101,15 @@ def look(host: Host) -> dict[str, t.Any]:
 
 def _lsblk(host: Host) -> str:
     argv = ["lsblk", "--json", "--bytes", "--output", LSBLK_COLUMNS]
-    done = host.run(argv, timeout=60, check=False)
-    if done.rc != 0 and "unknown column" in done.stderr:
+    completed = host.run(argv, timeout=60, check=False)
+    if completed.rc != 0 and "unknown column" in completed.stderr:
         # util-linux before 2.37 reports only one mount point a device.
         argv[-1] = LSBLK_COLUMNS.replace("MOUNTPOINTS", "MOUNTPOINT")
-        done = host.run(argv, timeout=60, check=False)
+        completed = host.run(argv, timeout=60, check=False)
     # Status 32 and 64 mean that no or only some of the named devices were found; none is named here.
-    if done.rc != 0 and not done.stdout.strip():
-        raise CommandError(argv, done.rc, done.stdout, done.stderr, f"failed with status {done.rc}")
-    return done.stdout
+    if completed.rc != 0 and not completed.stdout.strip():
+        raise CommandError(argv, completed.rc, completed.stdout, completed.stderr, f"failed with status {completed.rc}")
+    return completed.stdout
 
 
 def is_hidden(host: Host, kname: str) -> bool:
@@ -214,9 +214,9 @@ def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames:
     if not knames:
         return
     paths = [devices[kname]["path"] for kname in knames]
-    done = host.run(["wipefs", "--no-act", "--json", *paths], timeout=60, check=False)
-    if done.rc == 0:
-        batches = [(knames, done.stdout)]
+    completed = host.run(["wipefs", "--no-act", "--json", *paths], timeout=60, check=False)
+    if completed.rc == 0:
+        batches = [(knames, completed.stdout)]
     else:
         batches = []
         for kname, path in zip(knames, paths):
@@ -378,9 +378,9 @@ def _read_superblock(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str
     """Return {uuid, name, level, raid_devices, device_uuid} of a member's superblock; None if unreadable."""
     if not tools["mdadm"]:
         return None
-    done = host.run(["mdadm", "--examine", "--export", path], timeout=30, check=False)
-    fields = parse_export(done.stdout)
-    if done.rc != 0 or "MD_UUID" not in fields:
+    completed = host.run(["mdadm", "--examine", "--export", path], timeout=30, check=False)
+    fields = parse_export(completed.stdout)
+    if completed.rc != 0 or "MD_UUID" not in fields:
         return None
     return {
         "uuid": normal_uuid(fields["MD_UUID"]),
@@ -470,8 +470,8 @@ def _lvm(
             options, physical = list(LVM_ALL_DEVICES), parse_lvm(every.stdout, "pv")
     logical = parse_lvm(host.run(["lvs", *options, *LVS], timeout=60).stdout, "lv")
     groups: dict[str, list[str]] = {}
-    shown = [device_name(host, row["pv_name"]) or row["pv_name"] for row in physical]
-    for row, kname in zip(physical, shown):
+    names = [device_name(host, row["pv_name"]) or row["pv_name"] for row in physical]
+    for row, kname in zip(physical, names):
         if row["vg_name"]:
             groups.setdefault(row["vg_name"], []).append(kname)
     rows = logical + [{"vg_name": vg, "lv_name": ""} for vg in groups if vg not in {r["vg_name"] for r in logical}]
@@ -495,7 +495,7 @@ def _lvm(
                 "mounts": device.get("mounts", []),
             }
         )
-    return shown, volumes, options
+    return names, volumes, options
 
 
 def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:

@@ -59,6 +59,6 @@ def report(facts: Facts, config: RoleConfig) -> Report:
     """Return the situation of the disks in words, and the fact ``mlcluster_local_storage``."""
     plan = facts["storage_plan"]
     record = facts["storage"]["record"] or {"state": "none", "path": None, "owner": "none"}
-    shown = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []
-    shown += [f"destroys: {text}" for text in plan.losses]
-    return Report(info=tuple(shown), facts={"mlcluster_local_storage": record})
+    report_lines = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []
+    report_lines += [f"destroys: {text}" for text in plan.losses]
+    return Report(info=tuple(report_lines), facts={"mlcluster_local_storage": record})

@@ -18,13 +18,13 @@ def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, st
     answer in time, or ended with an error.
     """
     try:
-        done = host.run(argv, timeout=timeout, check=False)
+        completed = host.run(argv, timeout=timeout, check=False)
     except CommandError as exc:
         return "", str(exc)
-    if done.rc == 0:
-        return done.stdout, None
-    output = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
-    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {output or 'no output'}"
+    if completed.rc == 0:
+        return completed.stdout, None
+    output = " ".join(f"{completed.stdout} {completed.stderr}".split())[:300]
+    return completed.stdout, f"{' '.join(argv)} ended with status {completed.rc}: {output or 'no output'}"
 
 
 def reliable(host: Host, argv: t.Sequence[str]) -> str:

@@ -81,17 +81,17 @@ def ask_child(
     unset = [word for name in without for word in ("-u", name)]
     argv = ["env", *unset, *(python or (sys.executable or "python3", "-I")), "-c", _PREAMBLE + source, *arguments]
     try:
-        done = host.run(argv, timeout=timeout, check=False)
+        completed = host.run(argv, timeout=timeout, check=False)
     except CommandError as exc:
         # Without the command line, which contains the whole program.
         words = f": {exc.stderr.strip()}" if exc.stderr.strip() else ""
         raise ChildError(f"{exc.problem}{words}", started=False) from None
     try:
-        found = json.loads(done.stdout) if done.rc == 0 else None
+        found = json.loads(completed.stdout) if completed.rc == 0 else None
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict) and found.keys() == keys.keys() and all(keys[key](found[key]) for key in keys):
         return found
-    how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
-    last = done.stderr.strip().splitlines()[-1:]
+    how = f"was ended by signal {-completed.rc}" if completed.rc < 0 else f"ended with status {completed.rc}"
+    last = completed.stderr.strip().splitlines()[-1:]
     raise ChildError(f"{how} and gave no answer{': ' + last[0] if last else ''}")

@@ -21,9 +21,9 @@ def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
     installed: dict[str, str | None] = {}
     if host.which("modinfo"):
         for release in kernels["installed"]:
-            done = host.run(["modinfo", "-k", release, "-F", "vermagic", name], timeout=20, check=False)
+            completed = host.run(["modinfo", "-k", release, "-F", "vermagic", name], timeout=20, check=False)
             version = host.run(["modinfo", "-k", release, "-F", "version", name], timeout=20, check=False)
-            found = done.rc == 0 and bool(done.stdout.strip())
+            found = completed.rc == 0 and bool(completed.stdout.strip())
             installed[release] = (version.stdout.strip() or "unknown") if found else None
     return {**kernels, "installed": installed}
 

@@ -83,11 +83,13 @@ def _mount_point(host: Host, path: str, timeout: float) -> str:
     """Return the mount point of a path, or of its nearest existing parent."""
     while True:
         # A dot at the end, so that links are followed and an automount is triggered.
-        done = host.run(["stat", "--format=%m", "--", f"{path.rstrip('/')}/."], timeout=timeout, check=False)
-        if done.rc == 0:
-            return done.stdout.strip()
+        completed = host.run(["stat", "--format=%m", "--", f"{path.rstrip('/')}/."], timeout=timeout, check=False)
+        if completed.rc == 0:
+            return completed.stdout.strip()
         if path in ("/", ""):
-            raise CommandError(["stat", path], done.rc, done.stdout, done.stderr, "the root directory was not read")
+            raise CommandError(
+                ["stat", path], completed.rc, completed.stdout, completed.stderr, "the root directory was not read"
+            )
         path = posixpath.dirname(path)
 
 

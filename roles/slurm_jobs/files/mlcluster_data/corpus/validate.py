@@ -147,8 +147,8 @@ def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = Fal
     results.append(judged("data.content", problems, total, f"{total} documents, UTF-8 and SHA-256 right"))
     if not problems:
         texts = sample(folder, files, seed)
-        shown = " | ".join(f"{text['input']}: {text['text']!r}" for text in texts)
-        results.append(verdicts.verdict("data.sample", "pass", shown, found=texts))
+        quoted_texts = " | ".join(f"{text['input']}: {text['text']!r}" for text in texts)
+        results.append(verdicts.verdict("data.sample", "pass", quoted_texts, found=texts))
     return results
 
 

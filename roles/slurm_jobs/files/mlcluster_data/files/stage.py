@@ -84,13 +84,13 @@ def _problems(names: Collection[str]) -> Iterator[str]:
     """Yield the names that cannot be paths of files in one folder, shortened, each with the reason."""
     folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
     for name in sorted(names):
-        shown = name if len(name) <= 300 else f"{name[:300]}..."
+        short_name = name if len(name) <= 300 else f"{name[:300]}..."
         try:
             durable.parts_of(name)
         except ValueError as exc:
-            yield f"{shown!r}, which {exc}"
+            yield f"{short_name!r}, which {exc}"
         if name in folders:
-            yield f"{shown!r}, which is a file and a folder of other files"
+            yield f"{short_name!r}, which is a file and a folder of other files"
 
 
 @contextlib.contextmanager
