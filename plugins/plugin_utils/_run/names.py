@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find misspelt tags, variables and groups. Pure, except that it reads the roles' files."""
+"""Find misspelt tags, variables and groups, and tags that select nothing. Pure, except that it reads role files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,45 @@ COLLECTION = Path(__file__).parents[3]
 # Roles that configure nodes: their variables have unique prefixes. The prefix cluster_ of the role cluster is also
 # common in users' own names.
 ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "enroot_pyxis", "fsx_lustre", "slurm_jobs")
+# The role of the controller, which create_cluster and others apply.
+OTHER_ROLES = ("cluster",)
+PARTS = ("_install", "_configure", "_verify")
+# Tags of every role that configures nodes.
+PHASES = ("build", "boot")
 # Ansible's own tags, and tags of several roles.
-COMMON_TAGS = ("all", "always", "never", "tagged", "untagged", "build", "boot")
+COMMON_TAGS = ("all", "always", "never", "tagged", "untagged", *PHASES)
 # Similarity from which a name counts as misspelt (difflib's ratio).
 ALIKE = 0.75
+# The same for a name without a prefix of ours, which may be a name of the user's own.
+VERY_ALIKE = 0.8
 # Maximum number of host names in a message.
 MAX_HOSTS = 3
+OWN_VARIABLES = "mlcluster_own_variables"
+CORRECT_IT = f"Correct it, or add a name of your own to {OWN_VARIABLES}"
 
 
-def known_tags() -> list[str]:
+def known_tags(roles: Iterable[str] = ROLES) -> list[str]:
     """Return every tag of the collection's own playbooks."""
-    parts = ("", "_install", "_configure", "_verify")
-    return [*COMMON_TAGS, *(role + part for role in ROLES for part in parts)]
+    return [*COMMON_TAGS, *(role + part for role in roles for part in ("", *PARTS))]
+
+
+def task_tags(role: str) -> list[frozenset[str]]:
+    """Return the tags of each task by which a playbook applies a role."""
+    if role in ROLES:
+        return [frozenset({role, *(role + part for part in PARTS), *PHASES})]
+    return [frozenset({role, role + part}) for part in PARTS]
+
+
+def idle_tags(given: Mapping[str, Sequence[str]], roles: Sequence[str]) -> list[str]:
+    """Return a sentence if the tags, although they are known, select no task of any of ``roles``."""
+    chosen, skipped = set(given.get("--tags") or ("all",)), set(given.get("--skip-tags", ()))
+    whole = {"all", "tagged"}
+    if any((chosen & (whole | tags)) and not skipped & (whole | tags) for role in roles for tags in task_tags(role)):
+        return []
+    options = " ".join(f"{option} {','.join(tags)}" for option, tags in given.items() if tags)
+    return [
+        f"{options}: no role would run; use the tag of a role ({', '.join(roles)}), or run it without these options"
+    ]
 
 
 def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
@@ -46,8 +73,8 @@ def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> 
     return found
 
 
-def useless_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
-    """Return a sentence for each option that leaves no task of a playbook without tags, whatever tags are ``known``."""
+def useless_tags(given: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a sentence for each option that leaves no task of a playbook without tags."""
     chosen, skipped = set(given.get("--tags", ())), set(given.get("--skip-tags", ()))
     every = {"all", "untagged"}
     useless = {"--tags": chosen if not chosen & every else set(), "--skip-tags": skipped if skipped & every else set()}
@@ -84,10 +111,10 @@ def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str
     return found
 
 
-def known_variables() -> dict[str, frozenset[str]]:
+def known_variables(roles: Iterable[str] = ROLES) -> dict[str, frozenset[str]]:
     """Return the variables of each role, from all entry points of its argument specs. Raises OSError."""
     found = {}
-    for role in ROLES:
+    for role in roles:
         text = (COLLECTION / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
         specs = yaml_load(text)["argument_specs"]
         found[role] = frozenset(name for spec in specs.values() for name in spec.get("options") or {})
@@ -104,16 +131,62 @@ def unknown_variables(
     where: dict[str, list[str]] = {}
     for host, names in hosts.items():
         for name in names:
-            role = next((role for role in known if name.startswith(f"{role}_")), None)
-            if role and name not in known[role] and not any(fnmatch.fnmatchcase(name, pattern) for pattern in own):
+            role = _role_of(name, known)
+            if role and name not in known[role] and not _is_own(name, own):
                 where.setdefault(name, []).append(host)
     return [_variable_text(name, sorted(where[name]), known) for name in sorted(where)]
 
 
+def rejected_variables(
+    given: Iterable[str],
+    known: Mapping[str, Collection[str]],
+    variables: Collection[str] = (),
+    prefix: str = "",
+    own: Sequence[str] = (),
+) -> list[str]:
+    """Return a sentence for each variable of the command line (``-e``) that nothing reads.
+
+    These begin with the name of a role in ``known`` or with ``prefix``, the name of the playbook, or are very similar
+    to one of ``variables``, which the playbook reads. ``own`` are names or patterns that the site uses itself.
+    """
+    readable = {name for names in known.values() for name in names} | set(variables) | {OWN_VARIABLES}
+    found = []
+    for name in sorted(set(given) - readable):
+        hint = None if _is_own(name, own) else _hint(name, known, variables, prefix)
+        if hint:
+            found.append(f"-e {name}: nothing reads that variable; {hint} {CORRECT_IT}")
+    return found
+
+
+def _hint(name: str, known: Mapping[str, Collection[str]], variables: Collection[str], prefix: str) -> str | None:
+    """Return which name is meant or where the names are listed; None for a name of the user."""
+    role = _role_of(name, known)
+    ours = bool(role or (prefix and name.startswith(f"{prefix}_")))
+    candidates = sorted([*(known[role] if role else ()), *variables, OWN_VARIABLES])
+    close = difflib.get_close_matches(name, candidates, 1, ALIKE if ours else VERY_ALIKE)
+    if close:
+        return f"did you mean {close[0]}?"
+    if role:
+        return _where_listed(role)
+    if ours:
+        listed = sorted(entry for entry in variables if entry.startswith(f"{prefix}_"))
+        return f"this playbook reads {', '.join(listed) or 'none of that prefix'}."
+    return None
+
+
+def _role_of(name: str, known: Iterable[str]) -> str | None:
+    return next((role for role in known if name.startswith(f"{role}_")), None)
+
+
+def _is_own(name: str, own: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in own)
+
+
+def _where_listed(role: str) -> str:
+    return f"ansible-doc -t role mlcluster.aws.{role} lists what it reads."
+
+
 def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:
     role = next(role for role in known if name.startswith(f"{role}_"))
-    hint = _suggestion(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
-    return (
-        f"no role reads the variable {name} (of {first_of(hosts, MAX_HOSTS)}){hint} Correct it, or add a name of your "
-        "own to mlcluster_own_variables"
-    )
+    hint = _suggestion(name, known[role]) or f"; {_where_listed(role)}"
+    return f"no role reads the variable {name} (of {first_of(hosts, MAX_HOSTS)}){hint} {CORRECT_IT}"

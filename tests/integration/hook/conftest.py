@@ -70,7 +70,9 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
             archive.add(path, f"mlcluster-bundle/{path.relative_to(ROOT)}")
         playbooks = ("playbooks/configure_node.yml", "playbooks/tasks/node_role.yml")
         plugins = [
-            f"plugins/{kind}/{name}.py" for kind in ("action", "modules") for name in ("node_facts", "node_plan")
+            f"plugins/{kind}/{name}.py"
+            for kind in ("action", "modules")
+            for name in ("node_facts", "node_plan", "run_names")
         ]
         utilities = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "plugins/plugin_utils").rglob("*.py"))]
         for name in (*playbooks, *plugins, *utilities):

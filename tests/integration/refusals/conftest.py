@@ -42,7 +42,13 @@ def run_playbook(tmp_path: Path) -> Callable[..., tuple[int, str]]:
         inventory.write_text(json.dumps({"all": {"vars": HERE, "children": children}}), encoding="utf-8")
         argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, *options]
         argv += ["--check"] if check else []
-        environment = controller.environment(tmp_path, PATH=f"{tmp_path}:{os.defpath}", ANSIBLE_STDOUT_CALLBACK=display)
+        environment = controller.environment(
+            tmp_path,
+            PATH=f"{tmp_path}:{os.defpath}",
+            ANSIBLE_STDOUT_CALLBACK=display,
+            # No credentials of this machine, and no wait for any.
+            AWS_EC2_METADATA_DISABLED="true",
+        )
         done = subprocess.run(
             [*argv, "-e", json.dumps(variables)],
             cwd=controller.ROOT,

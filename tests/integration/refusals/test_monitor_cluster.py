@@ -53,6 +53,14 @@ def test_inventory_without_nodes_is_refused(run_playbook):
     assert status == 2 and "no node is monitored: the inventory has no host in head:login:compute" in output
 
 
+def test_dry_run_downloads_no_exporter(run_playbook):
+    # No server listens there.
+    url = "https://127.0.0.1:9/node_exporter.tar.gz"
+    given = {"exporter": "artifact", "exporter_url": url, "exporter_sha256": "a" * 64}
+    status, output = run_playbook("playbooks/monitor_cluster.yml", {"compute": {"n1": {}}}, monitor_cluster=given)
+    assert status == 0 and f"n1: would download {url}" in output, output
+
+
 @pytest.mark.parametrize("others", [[], ["site.rules.yml"], [".hidden"]])
 def test_removal_keeps_files_of_site(run_playbook, tmp_path, others):
     folder = tmp_path / "mlcluster"

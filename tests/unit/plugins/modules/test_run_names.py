@@ -14,6 +14,7 @@ from ansible import context
 from ansible.errors import AnsibleActionFail
 from ansible_collections.mlcluster.aws.plugins.action import run_names
 from ansible_collections.mlcluster.aws.plugins.modules import run_names as documented
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
 
 from tests.unit.checkout import CHECKOUT
 
@@ -27,9 +28,10 @@ class HostVars(dict):
 
 @pytest.fixture
 def look(monkeypatch):
-    """look(hosts, options, **command_line) gives the result of the task."""
+    """look(hosts, options, extra, **command_line) gives the result of the task; extra are names given by -e."""
 
-    def run(hosts, options=None, **command_line):
+    def run(hosts, options=None, extra=(), **command_line):
+        monkeypatch.setattr(run_names, "load_extra_vars", lambda loader: dict.fromkeys(extra))
         monkeypatch.setattr(context, "CLIARGS", {"args": ("site.yml",), **command_line})
         monkeypatch.chdir(CHECKOUT)
         task = types.SimpleNamespace(args=options or {}, check_mode=False, async_val=0, action="run_names")
@@ -44,11 +46,13 @@ def look(monkeypatch):
 
 
 def test_every_option_is_documented():
-    assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups", "has_tags"}
+    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
+    assert set(options) == {"own_variables", "wanted_groups", "has_tags", "roles", "variables", "prefix"}
+    assert options["roles"]["default"] == list(names.ROLES)
 
 
 def test_run_without_misspelled_name_is_silent(look):
-    result = look({"n1": {"nvme_raid0_layout": "raid0"}}, tags=("all",), skip_tags=("boot",))
+    result = look({"n1": {"nvme_raid0_layout": "raid0"}}, tags=("all",), skip_tags=("nvme_raid0",))
     assert (result["changed"], result["warnings"]) == (False, [])
 
 
@@ -87,3 +91,42 @@ def test_variables_and_groups_are_reported_except_for_localhost(look):
     first, second = result["warnings"]
     assert "no group heads, but one called head" in first
     assert second.startswith("no role reads the variable efa_nccl_hlod (of n1); did you mean efa_nccl_hold?")
+
+
+@pytest.mark.parametrize("tag", ["always", "untagged", "never"])
+def test_tags_that_select_no_role_are_rejected(look, tag):
+    with pytest.raises(AnsibleActionFail, match=f"--tags {tag}: no role would run"):
+        look({"n1": {}}, tags=(tag,))
+    assert look({"n1": {}}, args=("/tmp/mine.yml",), tags=(tag,))["warnings"] == []
+
+
+def test_tags_of_a_role_are_known_where_it_is_applied(look):
+    assert look({"n1": {}}, {"roles": ["cluster"]}, tags=("cluster_verify",))["warnings"] == []
+    with pytest.raises(AnsibleActionFail, match="--tags cluster: no task has that tag"):
+        look({"n1": {}}, {"roles": ["mlcluster.aws.efa_nccl"]}, tags=("cluster",))
+
+
+def test_role_of_another_collection_may_have_any_tag(look):
+    options = {"roles": ["mlcluster.aws.efa_nccl", "other.ns.role"]}
+    assert look({"n1": {}}, options, tags=("their_own",))["warnings"] == []
+    (warning,) = look({"n1": {}}, options, tags=("efa_nccll",))["warnings"]
+    assert "did you mean efa_nccl?" in warning
+    assert look({"n1": {}}, {"roles": []}, tags=("x",))["warnings"] == []
+
+
+def test_misspelt_variable_of_command_line_is_rejected(look):
+    options = {"prefix": "upgrade_nodes", "variables": ["upgrade_nodes_method"], "own_variables": ["efa_nccl_mine"]}
+    extra = ["upgrade_nodes_metod", "efa_nccl_hlod", "efa_nccl_mine", "efa_nccl_hold"]
+    with pytest.raises(AnsibleActionFail) as caught:
+        look({"n1": {}}, options, extra, tags=("all",))
+    first, second = str(caught.value).split("; -e ")
+    assert first.startswith("-e efa_nccl_hlod: nothing reads that variable; did you mean efa_nccl_hold?")
+    assert second.startswith("upgrade_nodes_metod: nothing reads that variable; did you mean upgrade_nodes_method?")
+    result = look({"n1": dict.fromkeys(extra)}, options, extra, args=("/tmp/mine.yml",), tags=("all",))
+    assert len(result["warnings"]) == 2 and all(text.startswith("-e ") for text in result["warnings"])
+
+
+def test_variables_of_the_cluster_are_known_where_it_is_made(look):
+    with pytest.raises(AnsibleActionFail, match="did you mean cluster_region"):
+        look({"n1": {}}, {"roles": ["cluster"]}, ["cluster_regoin", "cluster_owner"], tags=("all",))
+    assert look({"n1": {}}, {}, ["cluster_regoin"], tags=("all",))["warnings"] == []
