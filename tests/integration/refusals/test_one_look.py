@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 
 GROUPS = ("instance_store", "efa", "gpu", "compute")
+NODE = {"enroot_pyxis_slurm_prefix": "/opt/no-slurm", "efa_nccl_expected_devices": 0}
 # Three tasks before the roles, and one for each of six roles: each is a process of the controller, also a skipped one.
 TASKS = 9
 
 
 def test_idle_node_costs_one_look_and_few_tasks(run_playbook):
-    groups = {group: {"node1": {"enroot_pyxis_slurm_prefix": "/opt/no-slurm"}} for group in GROUPS}
+    groups = {group: {"node1": NODE} for group in GROUPS}
     status, output = run_playbook("site.yml", groups, display="ansible.posix.json")
     assert status == 0, output[-2000:]
     document, _end = json.JSONDecoder().raw_decode(output[output.index("{ ") :])

@@ -11,7 +11,8 @@ import json
 import pytest
 
 BARE = {"n1": {}, "n2": {}}
-GROUPS = {"instance_store": BARE, "efa": BARE, "gpu": BARE}
+NO_EFA = {name: {"efa_nccl_expected_devices": 0} for name in BARE}
+GROUPS = {"instance_store": BARE, "efa": NO_EFA, "gpu": BARE}
 
 
 @pytest.mark.parametrize("playbook", ["verify_nodes", pytest.param("site", marks=pytest.mark.slow)])
@@ -28,6 +29,14 @@ def test_unexpected_hardware_is_not_applicable(run_playbook, tmp_path, playbook)
         "n1": {"not_applicable"},
         "n2": {"not_applicable"},
     }
+
+
+def test_group_efa_without_type_and_device_is_undeterminable(run_playbook):
+    status, output = run_playbook("playbooks/verify_nodes.yml", {"efa": {"n1": {}}}, check=False)
+    sentence = (
+        "???? inventory.efa: the node is in the group efa, its instance type is unknown, and no EFA device was found"
+    )
+    assert status == 2 and sentence in output, output
 
 
 def test_missing_hardware_of_known_instance_type_fails(run_playbook, tmp_path):
