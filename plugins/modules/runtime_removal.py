@@ -60,6 +60,12 @@ users:
   type: list
   elements: str
   sample: [/etc/mlcluster/lustre.json]
+kept:
+  description: Files of the runtime that were kept for RV(users).
+  returned: success
+  type: list
+  elements: str
+  sample: []
 foreign:
   description: Paths that were kept, since the collection did not write them in this form.
   returned: success
@@ -89,7 +95,8 @@ def main() -> None:
             remains.remove(removed)
     except OSError as exc:
         module.fail_json(msg=f"the runtime could not be removed: {exc}; correct that and run again")
-    module.exit_json(changed=bool(removed), removed=removed, users=users, foreign=found["foreign"])
+    kept = found["own"] if users else []
+    module.exit_json(changed=bool(removed), removed=removed, users=users, kept=kept, foreign=found["foreign"])
 
 
 if __name__ == "__main__":

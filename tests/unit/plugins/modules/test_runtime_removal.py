@@ -35,7 +35,15 @@ def test_runtime_of_a_link_is_kept(run_on_controller, options):
     os.symlink("/nowhere", user)
     found = run_on_controller(runtime_removal, **options)
     assert (found["changed"], found["removed"], found["users"]) == (False, [], [user])
+    assert found["kept"] == [options["command"], options["runtime"]]
     assert os.path.lexists(options["runtime"])
+
+
+def test_absent_runtime_is_not_kept(run_on_controller, options):
+    os.symlink("/nowhere", f"{options['configuration']}/storage.json")
+    os.unlink(options["command"])
+    os.unlink(options["runtime"])
+    assert run_on_controller(runtime_removal, **options)["kept"] == []
 
 
 def test_check_mode_removes_nothing(run_on_controller, options):
