@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..system.argument_types import spec_of
 from ..system.host import NodeError
 from .config import ARGUMENT_SPEC, StorageConfig
 from .config import parse_config as parse_storage
@@ -22,18 +23,6 @@ DIRECTORIES: list[dict[str, t.Any]] = [
     {"path": "hf", "per_user": True, "purpose": "Hugging Face cache (HF_HOME)"},
     {"path": "checkpoints", "per_user": True, "purpose": "checkpoints on their way to durable storage"},
 ]
-# runtime_sha256 is the checksum of the runtime that the controller would install, empty if it installs none; without
-# probe nothing is written to the volume.
-ROLE_SPEC: dict[str, dict[str, t.Any]] = {
-    **ARGUMENT_SPEC,
-    "mount_options": {"type": "list", "elements": "str", "default": []},
-    "directories": {**ARGUMENT_SPEC["directories"], "default": DIRECTORIES},
-    "required": {"type": "bool", "default": True},
-    "fstrim_timer_enabled": {"type": "bool", "default": True},
-    "image_build": {"type": "bool", "default": False},
-    "runtime_sha256": {"type": "str", "default": ""},
-    "probe": {"type": "bool", "default": True},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +35,16 @@ class RoleConfig:
     image_build: bool = False
     runtime_sha256: str = ""
     probe: bool = True
+
+
+# runtime_sha256 is the checksum of the runtime that the controller would install, empty if it installs none; without
+# probe nothing is written to the volume.
+ROLE_SPEC: dict[str, dict[str, t.Any]] = {
+    **ARGUMENT_SPEC,
+    "mount_options": {"type": "list", "elements": "str", "default": []},
+    "directories": {**ARGUMENT_SPEC["directories"], "default": DIRECTORIES},
+    **spec_of(RoleConfig),
+}
 
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> RoleConfig:
