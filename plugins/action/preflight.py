@@ -188,7 +188,7 @@ class ActionModule(ActionBase):
         except iam.RightsError as exc:
             return [
                 verdict.failed("preflight.credentials", str(exc)),
-                *preflight.rights({}, {}, "without credentials AWS cannot be asked", "log in first"),
+                *preflight.rights({}, {}, "without credentials AWS cannot be queried", "log in first"),
             ]
         who = [
             verdict.passed("preflight.credentials", caller["Arn"], message=f"AWS knows the caller as {caller['Arn']}")

@@ -210,7 +210,7 @@ def _region_warnings(units: list[_Unit], strict: bool) -> list[str]:
 def _hardware(
     units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: Errors
 ) -> tuple[dict[str, _ec2_hardware.Facts], list[str]]:
-    """Return the facts of every instance type found, each asked for once, in the first region that has it."""
+    """Return the facts of every instance type found, each queried once, in the first region that has it."""
     where: dict[str, _Unit] = {}
     for unit in units:
         for record in unit.records:

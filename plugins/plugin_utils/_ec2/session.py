@@ -35,7 +35,7 @@ ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
 class AccessError(Exception):
-    """AWS cannot be asked at all; the message is one sentence with what to do."""
+    """AWS cannot be queried at all; the message is one sentence with what to do."""
 
 
 class RoleError(AccessError):

@@ -87,7 +87,7 @@ def ask_once(
     account: Mapping[str, str | None],
     folder: str,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return FSx's data on the identifiers, and a sentence for each that cannot be mounted; asked once in a run.
+    """Return FSx's data on the identifiers, and a sentence for each that cannot be mounted; queried once in a run.
 
     ``of_others`` returns the identifiers of the other hosts, so that one request serves all; only the host that asks
     calls it. ``account`` is region and profile; ``folder`` is the run's own.

@@ -63,7 +63,7 @@ def is_head(variables: Mapping[str, Any]) -> bool:
 
 
 def _file_systems(variables: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the file systems with their known names, and the problems. FSx is asked once in a run."""
+    """Return the file systems with their known names, and the problems. FSx is queried once in a run."""
     systems = variables.get("fsx_lustre_file_systems") or []
     problems = names.entry_problems(systems)
     wanted = names.unnamed(systems)

@@ -58,7 +58,7 @@ def identity(session: Any, region: str | None) -> dict[str, str]:
         raise RightsError(f"AWS refuses the credentials: {_reason(exc)}; log in again, or set AWS_PROFILE") from exc
     except (botocore.exceptions.ConnectionError, botocore.exceptions.HTTPClientError) as exc:
         raise UnreachableError(
-            f"AWS could not be asked who the caller is: {' '.join(str(exc).split())}; {UNREACHABLE}"
+            f"AWS could not be queried for the caller's identity: {' '.join(str(exc).split())}; {UNREACHABLE}"
         ) from exc
     except botocore.exceptions.BotoCoreError as exc:
         raise RightsError(

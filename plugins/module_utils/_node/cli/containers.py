@@ -88,7 +88,7 @@ def registry_credential(args: argparse.Namespace, host: EnrootHost | None = None
         sys.stdout.write("{}\n")
         return result.EXIT_OK
     if args.action != "get":
-        sys.stdout.write("passwords are asked of a command each time and never kept\n")
+        sys.stdout.write("a command provides passwords each time, and they are never stored\n")
         return result.EXIT_FAIL
     server = sys.stdin.readline().strip()
     try:

@@ -82,11 +82,13 @@ def password_of(host: Host, entries: t.Sequence[t.Mapping[str, t.Any]], server: 
         why = f"it ended with {exc.rc}" if exc.rc is not None else "it is missing or gave no answer in time"
         words = " ".join(exc.stderr.split())
         raise NodeError(
-            f"asked {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: check "
+            f"queried {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: check "
             "that this node has permission to get it"
         ) from None
     if not password.strip():
-        raise NodeError(f"asked {command[0]} for the password of {machine} and it printed nothing: run it on this node")
+        raise NodeError(
+            f"queried {command[0]} for the password of {machine} and it printed nothing: run it on this node"
+        )
     return login, password.strip()
 
 

@@ -102,7 +102,7 @@ def refusals(facts: Facts, config: EnrootConfig, build: str = "") -> list[str]:
         return []
     if slurm["version"] is None:
         return [
-            f"asked {slurm['bin_dir']}/scontrol for its version and got none: check that Slurm works on this node first"
+            f"queried {slurm['bin_dir']}/scontrol for its version and got none: check that Slurm works on this node"
         ]
     found = [facts["place_refusal"]] if facts["place_refusal"] else []
     plugin = chosen_plugin(facts, config, build)
@@ -175,7 +175,7 @@ def _software(facts: Facts, config: RoleConfig) -> _Software:
     enroot = facts["enroot"]
     if enroot["path"] and enroot["version"] is None:
         raise NodeError(
-            f"asked {enroot['path']} for its version and got none, so it is neither kept nor replaced: check that "
+            f"queried {enroot['path']} for its version and got none, so it is neither kept nor replaced: check that "
             "'enroot version' works, or remove it"
         )
     wanted, platform = _wanted_enroot(facts, config), _platform(facts)

@@ -90,4 +90,4 @@ def _peer(peer: str, answer: str) -> Result:
             hint="let its security group allow all traffic from and to itself, and look for a firewall on the node",
             **fields,
         )
-    return undeterminable("efa.peers", f"the peer could not be asked ({why})", **fields)
+    return undeterminable("efa.peers", f"the peer could not be queried ({why})", **fields)

@@ -127,7 +127,7 @@ def _unreadable(facts: Facts, config: EfaConfig) -> t.Iterator[str]:
     wants_packages = config.installer_enabled or config.hold or config.packages
     if facts["package_manager"] is None and wants_packages:
         yield (
-            "asked dpkg-query or rpm for the packages of this node and got no answer: check that "
+            "queried dpkg-query or rpm for the packages of this node and got no answer: check that "
             "'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
     total = facts["huge_pages"]["total"]

@@ -65,7 +65,7 @@ def survey(
         facts["gdscheck"] = checker(tool, seconds)
         table, source = facts["gdscheck"]["table"], "gdscheck"
     facts["capability"] = {"source": source if table and table["drivers"] else None, **(table or {})}
-    # A driver that gave no answer is not asked again for each mount.
+    # A driver that gave no answer is not queried again for each mount.
     possible = facts["driver_probe"] is not None and facts["driver_probe"]["state"] in ("ok", "refused")
     once = _once_for_the_driver(asker) if active and possible else None
     for mount in facts["mounts"]:

@@ -213,7 +213,7 @@ def forget(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
 
 
 def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
-    """Return the verdicts on the current state; Slurm is only asked on a node of an UltraServer."""
+    """Return the verdicts on the current state; Slurm is only queried on a node of an UltraServer."""
     if options.mode == "none":
         return [not_applicable("imex.service", "slurm_jobs_imex is none: the domains of jobs are not managed")]
     facts = look(host, options)

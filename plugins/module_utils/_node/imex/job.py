@@ -86,7 +86,7 @@ def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
     # For the leader of a heterogeneous job, every element is printed.
     own = [one for one in found if one["job_id"] == job_id]
     if len(own) != 1:
-        raise NodeError(f"asked Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
+        raise NodeError(f"queried Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
     return {**own[0], "sharing": slurm_parse.sharing(text, job_id)}
 
 
@@ -100,7 +100,7 @@ def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str]
     completed = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
     if is_unanswered(completed):
         raise NodeError(
-            f"asked Slurm for its topology and had no answer ({completed.stderr.strip()}): see 'scontrol ping'"
+            f"queried Slurm for its topology and got no answer ({completed.stderr.strip()}): see 'scontrol ping'"
         )
     blocks = [frozenset(slurm_parse.expand(expression)) for expression in parse.blocks(completed.stdout).values()]
     # Each node of the job must get the same lists.

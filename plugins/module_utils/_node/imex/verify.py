@@ -88,7 +88,7 @@ def _domain(facts: Facts, domain: parse.Domain | None, problem: str) -> Result:
     if record["state"] == "starting":
         return not_applicable("imex.domain", f"the domain of job {record.get('job_id')} is being made")
     if domain is None:
-        return undeterminable("imex.domain", problem or "the daemon was not asked", hint=_LOG_HINT)
+        return undeterminable("imex.domain", problem or "the daemon was not queried", hint=_LOG_HINT)
     return verify_domain(domain, record.get("members"), record.get("address"))
 
 

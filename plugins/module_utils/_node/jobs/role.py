@@ -58,7 +58,7 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
         "place_problem": place_problem(host, config) if cluster["installed"] else "",
     }
     if not cluster["installed"] or facts["place_problem"]:
-        # A file system without an answer is not asked again.
+        # A file system without an answer is not queried again.
         return {**facts, "files": {}, "paths": {}, "unmarked": [], "directories": {}}
     looked_at = [entry.path for entry in (*wanted_files(facts, config), *marks(config).values())]
     looked_at += [runtime_path(config), *(f"{config.dir}/{name}" for name in config.data_sums)]

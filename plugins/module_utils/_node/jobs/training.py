@@ -30,7 +30,7 @@ from .work import JobError, SignalError, Work
 
 # Seconds between two tries to reach a controller that does not answer, for example during a restart.
 RETRY_SECONDS = 5.0
-# A controller that answers and rejects is not asked again.
+# A controller that answers and rejects is not queried again.
 _SILENT = re.compile(r"unable to contact|timed out|zero bytes|unexpected message|communication", re.IGNORECASE)
 _MARKS = (checkpoints.BACKED_UP, checkpoints.BEGUN)
 # Signs that are not themselves in a pattern of the AWS CLI.

@@ -165,7 +165,7 @@ def free_percent(where: int | str) -> dict[str, float]:
     info = os.statvfs(where)
     if not info.f_blocks:
         raise NodeError(
-            "asked the file system for its free space and it reports a size of 0: look with 'df' and 'mount'"
+            "queried the file system for its free space and it reports a size of 0: look with 'df' and 'mount'"
         )
     # XFS and ext4 count inodes; filesystems that allocate them on demand report 0.
     inodes = 100.0 * info.f_favail / info.f_files if info.f_files else 100.0

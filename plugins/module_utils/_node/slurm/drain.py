@@ -148,7 +148,7 @@ def state_of(slurm: Slurm, node: str, seconds: float) -> dict[str, t.Any]:
     records = nodes(slurm.ask("scontrol", "--oneliner", "show", "node", node, timeout=seconds))
     if len(records) != 1:
         raise NodeError(
-            f"asked Slurm for the node {node} and it showed {len(records)}: set SLURMD_NODENAME to its name"
+            f"queried Slurm for the node {node} and it showed {len(records)}: set SLURMD_NODENAME to its name"
         )
     return records[0]
 

@@ -104,7 +104,7 @@ def _all_packages(host: Host) -> dict[str, dict[str, t.Any]]:
     packages, manager = installed_packages(host)
     if manager is None and any(map(host.which, ("dpkg-query", "rpm"))):
         raise NodeError(
-            "asked dpkg-query or rpm for all packages and got no answer: check that 'dpkg-query -W' or 'rpm -qa' "
+            "queried dpkg-query or rpm for all packages and got no answer: check that 'dpkg-query -W' or 'rpm -qa' "
             "ends, then run again"
         )
     return packages or {}

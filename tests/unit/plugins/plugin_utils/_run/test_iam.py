@@ -82,7 +82,7 @@ def test_lost_endpoint_proves_nothing_about_credentials(session, monkeypatch):
 
     client = session.create_client("sts", "us-easst-1")
     monkeypatch.setattr(client, "get_caller_identity", lost)
-    with pytest.raises(iam.UnreachableError, match=r"who the caller is: Could not connect.*check the name of the reg"):
+    with pytest.raises(iam.UnreachableError, match=r"caller's identity: Could not connect.*check the name of the reg"):
         iam.identity(session, "us-easst-1")
 
 

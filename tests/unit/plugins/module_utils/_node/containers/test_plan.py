@@ -101,7 +101,7 @@ def test_node_without_slurm_is_not_concerned(tmp_path: Path) -> None:
 
 def test_unresponsive_slurm_is_refused(host: rooted.RootedHost) -> None:
     del host.answers["/opt/slurm/bin/scontrol --version"]
-    assert "asked /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
+    assert "queried /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
 
 
 FRESH = [
@@ -164,7 +164,9 @@ def test_missing_checksum_is_refused(host: rooted.RootedHost) -> None:
 def test_enroot_of_unknown_version_is_unchanged(host: rooted.RootedHost) -> None:
     good(host).answers["/usr/bin/enroot version"] = ""
     plan = plan_of(host)
-    assert "asked /usr/bin/enroot for its version and got none, so it is neither kept nor replaced" in plan.refusals[0]
+    assert (
+        "queried /usr/bin/enroot for its version and got none, so it is neither kept nor replaced" in plan.refusals[0]
+    )
     assert plan.differences() == []
 
 

@@ -165,7 +165,7 @@ def test_download_without_checksum_is_refused():
 def test_nothing_is_done_without_list_of_packages():
     host = bare()
     host.commands["dpkg-query -W"] = scene.hanging("dpkg-query -W", 60)
-    assert "asked dpkg-query or rpm for the packages of this node and got no answer" in refusal(Node(host))
+    assert "queried dpkg-query or rpm for the packages of this node and got no answer" in refusal(Node(host))
     alone = Node(host, installer_enabled=False, hold=False)
     assert "packages" not in alone.differences() and alone.plan().refusals == ()
 

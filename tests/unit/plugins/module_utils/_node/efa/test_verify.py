@@ -319,7 +319,7 @@ def test_fabric_manager_is_not_judged_for_one_gpu_or_no_driver():
         ('{"10.0.0.2": "silent: timed out"}', "fail", "security group"),
         ('{"10.0.0.2": "silent: no answer in time"}', "fail", "no answer in time"),
         ("{}", "undeterminable", "its name was not resolved in time"),
-        ('{"10.0.0.2": "name: unknown"}', "undeterminable", "could not be asked"),
+        ('{"10.0.0.2": "name: unknown"}', "undeterminable", "could not be queried"),
         ("nonsense", "undeterminable", "did not end well"),
         ("[1]", "undeterminable", "did not end well"),
         (hanging("python", 20), "undeterminable", "did not end well"),

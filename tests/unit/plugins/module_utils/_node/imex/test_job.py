@@ -70,7 +70,7 @@ def test_topology_without_answer_is_no_single_block(monkeypatch):
     answer = host._answer
     silent = CommandResult(1, "", "slurm_load_topo error: Unable to contact slurm controller (connect failure)")
     monkeypatch.setattr(host, "_answer", lambda line: silent if "topology" in line else answer(line))
-    with pytest.raises(NodeError, match="asked Slurm for its topology and had no answer"):
+    with pytest.raises(NodeError, match="queried Slurm for its topology and got no answer"):
         look(host)
 
 
@@ -176,5 +176,5 @@ def test_job_that_slurm_does_not_show_is_reported():
     host = FakeImexHost()
     del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
     host.slurm["show job"] = ""
-    with pytest.raises(NodeError, match="asked Slurm for job 7 and it showed 0: see"):
+    with pytest.raises(NodeError, match="queried Slurm for job 7 and it showed 0: see"):
         look(host)

@@ -106,7 +106,7 @@ def test_read_only_look_has_own_options_and_keeps_requested(ask):
 
 
 def refuse(host, config):
-    raise NodeError("asked dpkg-query and got no answer: run it by hand")
+    raise NodeError("queried dpkg-query and got no answer: run it by hand")
 
 
 def crash(host, config):
@@ -120,7 +120,7 @@ def hang(host, config):
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (refuse, "asked dpkg-query and got no answer: run it by hand"),
+        (refuse, "queried dpkg-query and got no answer: run it by hand"),
         (crash, "stopped by an unexpected ZeroDivisionError: by zero"),
         (hang, "no answer within 0.2 seconds"),
         (lambda host, config: object(), "is not JSON serializable"),

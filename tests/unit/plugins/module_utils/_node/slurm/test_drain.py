@@ -235,7 +235,7 @@ def test_checks_that_can_drain_are_known():
 
 
 def test_unknown_node_is_reported():
-    with pytest.raises(NodeError, match="asked Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
+    with pytest.raises(NodeError, match="queried Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
         drain(Controller(known=False))
 
 
