@@ -73,6 +73,23 @@ def settled(monkeypatch):
     monkeypatch.setattr(backup, "SETTLED_SECONDS", -1.0)
 
 
+def test_unchanged_file_is_not_read_again(source, server, settled, monkeypatch):
+    backup.Backup(source, server.prefix()).push()
+    read = []
+    monkeypatch.setattr(s3, "measure", lambda path, _part: read.append(path))
+    assert sorted(backup.Backup(source, server.prefix()).push().same) == ["a", "empty", "sub/b"] and read == []
+
+
+def test_lost_file_of_restored_checkpoint_is_restored_again(source, server, tmp_path):
+    checkpoint(source, 1)
+    backup.Backup(source, server.prefix()).push()
+    backup.Backup(tmp_path / "target", server.prefix()).restore()
+    (tmp_path / "target" / "step-00000001" / "data").unlink()
+    again = backup.Backup(tmp_path / "target", server.prefix()).restore()
+    assert (again.copied, again.problems) == (["step-00000001/data"], [])
+    assert tree(tmp_path / "target") == tree(source)
+
+
 def test_change_that_keeps_size_and_time_is_sent(source, server, settled):
     """tar, rsync and programs that set times leave such files; the inode's change time cannot be set."""
     backup.Backup(source, server.prefix()).push()
