@@ -44,6 +44,29 @@ def test_cost_of_samples_is_known(size, cost):
     assert (len(places), sum(length for _offset, length in places)) == cost
 
 
+def test_cost_of_first_run_on_eight_disks_is_known(monkeypatch):
+    """As in docs/performance.md: the role and the module look, then the disks and the array are proved again."""
+    host, costs, prove = scene.node(8), [], blank.prove
+    for kname in scene.store_names(host):
+        host.machine.devices[kname].size = 3800 * 10**9
+
+    def counted(*args):
+        found = prove(*args)
+        costs.append((found["reads"], found["bytes"]))
+        return found
+
+    monkeypatch.setattr(blank, "prove", counted)
+    scene.plan_of(host)
+    assert [sum(column) for column in zip(*costs)] == [448, 11698176]
+    scene.run(host)
+    assert len(costs) == 8 + 8 + 8 + 1
+    assert [sum(column) for column in zip(*costs)] == [1400, 36556800]
+    costs.clear()
+    scene.run(host)
+    scene.run(host, True)
+    assert costs == []
+
+
 @pytest.mark.parametrize("start", [1, 2, 4, 8, 16, 64, 129])
 def test_usual_starts_of_content_are_read(start):
     assert covered(1900 * 10**9, start * MIB)
