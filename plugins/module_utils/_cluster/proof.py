@@ -144,9 +144,12 @@ def is_refused(error: BaseException) -> bool:
     name, response = aws.code(error), getattr(error, "response", None)
     if not name or not isinstance(response, dict):
         return False
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    about = response.get("ResponseMetadata", {})
+    # The answer to an earlier try may be lost, and only one with this token and valid rights would show its instance.
+    is_first = about.get("RetryAttempts") == 0
     # A mismatch means that there is an instance with this token.
-    return name in REFUSED or (400 <= status < 500 and not name.startswith("Idempotent"))
+    is_denied = 400 <= about.get("HTTPStatusCode", 0) < 500 and not name.startswith("Idempotent")
+    return name in REFUSED or (is_denied and is_first)
 
 
 def _ending_disks(image: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -21,8 +21,9 @@ WANTED = {
 DISKS = [{"DeviceName": "/dev/xvda", "Ebs": {"DeleteOnTermination": True}}, {"DeviceName": "b", "VirtualName": "e0"}]
 
 
-def refusal(code, status=400):
-    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+def refusal(code, status=400, tries=0):
+    about = {"HTTPStatusCode": status, "RetryAttempts": tries}
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": about}
     return botocore.exceptions.ClientError(answer, "RunInstances")
 
 
@@ -187,6 +188,12 @@ def test_group_that_ec2_never_knows_is_an_error(path, launch):
     [
         (refusal("VcpuLimitExceeded"), True),
         (refusal("InsufficientInstanceCapacity", 500), True),
+        # EC2 would have answered a later try with the instance of the first one.
+        (refusal("InsufficientInstanceCapacity", 500, tries=4), True),
+        # The rights ended between the first try, whose answer was lost, and the second one.
+        (refusal("RequestExpired", tries=1), False),
+        (refusal("RequestExpired"), True),
+        (refusal("AuthFailure", 401, tries=None), False),
         (refusal("InternalError", 500), False),
         (refusal("RequestLimitExceeded", 503), False),
         (refusal("IdempotentParameterMismatch"), False),
