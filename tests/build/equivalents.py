@@ -174,7 +174,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
     (f"{NODE}/efa/environment.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/files/stage.py", "returned value", "return False"): "what is returned is only tried for truth",
-    (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
+    (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied in parallel",
     **dict.fromkeys(
         (
             (
@@ -188,7 +188,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
                 '"--workers", type=arguments.workers, default=4, metavar="N", help="files in parallel (%(default)s)"',
             ),
         ),
-        "how many files are sent side by side",
+        "how many files are sent in parallel",
     ),
     (f"{DATA}/checkpoints/backup.py", "constant", "MANIFEST_TRIES = 20"): "a bound on time: one more try does no harm",
     (

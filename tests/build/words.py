@@ -29,6 +29,13 @@ WORDS = {
     r"nobody": "no one, no user or no program",
     r"whoever": "anyone who, or the reader, the caller, the owner",
     r"vouch\w*": "confirm or prove",
+    r"side\s+by\s+side": "in parallel, or beside each other",
+    r"likewise": "also, or in the same way",
+    r"of its own\s+accord": "automatically",
+    r"goes\s+on": "continues",
+    r"anew": "again",
+    r"unfit": "what it must not do, or what is wrong",
+    r"fate": "what happens to it",
 }
 # Clauses in the place of a noun. Checked in prose, not in names.
 _START = r"(?:\A|(?<=[.!?:;] )|(?<=[.!?:;]\n)|(?<=\n\n)|(?<=\| )|(?<=\*\* )|^\s*(?:[-*#]|\d+\.|\"\"\")\s*)"

@@ -84,7 +84,7 @@ def outcome(program: Program, disk, kind: str, number: int, folder) -> tuple[lis
     return ranks(0, work, folder)[0]
 
 
-def made_anew(program: Program, folder):
+def made_again(program: Program, folder):
     shutil.rmtree(folder / "work", ignore_errors=True)
     disk = folder / "work" / "disk"
     disk.mkdir(parents=True)
@@ -96,7 +96,7 @@ def check_every(program: Program, kind: str, folder, step: int = 1) -> int:
     """Check the program with a failure at every ``step``-th call; return how many runs ended with an error."""
     errors = 0
     for number in itertools.count(1, step):
-        disk = made_anew(program, folder)
+        disk = made_again(program, folder)
         notes, failed, error = outcome(program, disk, kind, number, folder)
         errors += bool(error)
         assert "\n" not in error, error
@@ -125,7 +125,7 @@ def test_failing_disk_of_long_program_loses_nothing(program, tmp_path, kind):
 @pytest.mark.parametrize("pages", [2, *(pytest.param(pages, marks=pytest.mark.slow) for pages in (1, *range(3, 9)))])
 @pytest.mark.parametrize("program", sorted(set(NAMES) - LONG - {"checkpoints in S3"}), indirect=True)
 def test_disk_that_is_full_at_any_byte_loses_nothing(program, tmp_path, pages):
-    """A tmpfs of some pages of 4 KiB; once it has room, the program goes on."""
+    """A tmpfs of some pages of 4 KiB; once it has room, the program continues."""
     if os.geteuid():
         pytest.skip("only root mounts a file system")
     notes: list[str] = []

@@ -30,7 +30,7 @@ LINKS = ("link to a file", "link to a directory")
 KINDS = (*LINKS, *[what for what in PLANTED if what != "link"])
 
 
-def made_anew(program: Program, folder: Path) -> Path:
+def made_again(program: Program, folder: Path) -> Path:
     """Make the program's disk and return its path."""
     shutil.rmtree(folder, ignore_errors=True)
     disk = folder / "disk"
@@ -66,11 +66,11 @@ def names(program: Program, folder: Path) -> list[str]:
     """Return the entries that the program makes below its disk in every run."""
     found = []
     for run in range(2):
-        disk, notes = made_anew(program, folder), folder.parent / f"notes{run}"
+        disk, notes = made_again(program, folder), folder.parent / f"notes{run}"
         assert finished(program, disk, notes)
         paths = {os.path.relpath(line, disk) for line in notes.read_text().splitlines() if line.startswith(f"{disk}/")}
         found.append(paths)
-    disk = made_anew(program, folder)
+    disk = made_again(program, folder)
     # The program's own directory is left out: the user may name it by a link.
     return sorted(name for name in found[0] & found[1] if "/" in name and not os.path.lexists(disk / name))
 
@@ -85,7 +85,7 @@ def stands(victims: Path) -> bool:
 
 def taken(program: Program, folder: Path, name: str, what: str) -> str:
     """Run the program with a planted name; return the problem, or an empty string."""
-    disk, victims = made_anew(program, folder), folder / "victims"
+    disk, victims = made_again(program, folder), folder / "victims"
     (victims / "folder").mkdir(parents=True)
     for path in (victims / "file", victims / "folder" / "file"):
         path.write_bytes(b"precious")

@@ -50,14 +50,14 @@ def pages(root: Path) -> list[str]:
 def command_lines(text: str) -> tuple[str, ...]:
     """Return the commands of a console block: lines that begin with ``$ ``, with those that they go on over."""
     lines: list[str] = []
-    goes_on = False
+    continues = False
     for line in text.splitlines():
         begins = line.startswith("$ ")
-        if goes_on:
+        if continues:
             lines[-1] += "\n" + line
         elif begins:
             lines.append(line[2:])
-        goes_on = (goes_on or begins) and line.endswith("\\")
+        continues = (continues or begins) and line.endswith("\\")
     return tuple(lines)
 
 

@@ -64,7 +64,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "gpu.xid",
-        "an Xid since the boot that makes the node unfit",
+        "an Xid since the boot that needs an action",
         ("monitor", "reset", "reboot", "isolate"),
         ("prolog", "full"),
     ),
@@ -169,7 +169,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "dcgm.xid",
-        "DCGM has seen an Xid since it started that makes the node unfit",
+        "DCGM has seen an Xid since it started that needs an action",
         ("reboot",),
         ("full",),
     ),

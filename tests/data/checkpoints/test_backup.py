@@ -143,14 +143,14 @@ def test_sum_of_file_changed_right_before_a_long_read_is_not_kept(server, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 5}', '{"a": [1, 2, 3, 4]}', '{"a": null}'])
-def test_damaged_sums_are_made_anew(source, server, settled, text):
+def test_damaged_sums_are_made_again(source, server, settled, text):
     (source / backup.SUMS).write_text(text)
     report = backup.Backup(source, server.prefix()).push()
     assert report.ok and sorted(report.copied) == ["a", "empty", "sub/b"]
     assert sorted(json.loads((source / backup.SUMS).read_text())) == ["a", "empty", "sub/b"]
 
 
-def test_sums_without_their_last_part_are_made_anew(source, server, settled):
+def test_sums_without_their_last_part_are_made_again(source, server, settled):
     backup.Backup(source, server.prefix()).push()
     sums = json.loads((source / backup.SUMS).read_text())
     (source / backup.SUMS).write_text(json.dumps({name: of[:4] for name, of in sums.items()}))

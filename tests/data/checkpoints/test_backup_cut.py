@@ -141,13 +141,13 @@ def test_manifest_written_during_a_push_is_not_sent(server, tmp_path, monkeypatc
         assert backup.Backup(source, server.prefix()).push().ok
     original = backup.Backup._push
 
-    def written_anew(self, name, *rest):
+    def written_again(self, name, *rest):
         if name.endswith("/complete"):
             save(source, b"again")
         return original(self, name, *rest)
 
     with monkeypatch.context() as during:
-        during.setattr(backup.Backup, "_push", written_anew)
+        during.setattr(backup.Backup, "_push", written_again)
         report = backup.Backup(source, server.prefix()).push()
     assert f"step-{1:08d}/complete differs from its manifest: it was not sent" in " ".join(report.problems)
     if is_whole:
@@ -214,7 +214,7 @@ def test_shards_of_an_earlier_checkpoint_are_not_restored(server, tmp_path):
 
 
 def test_copied_shard_of_an_earlier_checkpoint_is_not_restored(server, tmp_path):
-    """Another program has sent it anew, with another entity tag."""
+    """Another program has sent it again, with another entity tag."""
     source = tmp_path / "source"
     place = save(source, b"first", shards=(*SHARDS, "__2_0.distcp"))
     assert backup.Backup(source, server.prefix()).push().ok

@@ -71,7 +71,7 @@ def test_file_of_another_program_is_not_replaced(tmp_path, inputs, preprocess, c
     assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {name: "precious"}
 
 
-def test_task_that_begins_beside_another_goes_on(tmp_path, inputs, preprocess, monkeypatch):
+def test_task_that_begins_beside_another_continues(tmp_path, inputs, preprocess, monkeypatch):
     """The other one wrote its plan and a file between the two looks at the folder."""
     assert preprocess(inputs, tmp_path / "out") == 0
     read, looks = store.Folder.read, []

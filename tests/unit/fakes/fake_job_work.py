@@ -45,7 +45,7 @@ class FakeWork(DryWork):
         self.batches: list[list[str]] = []
 
     def together(self, steps: t.Sequence[Step]) -> list[int]:
-        """Run nothing; remember the steps that were to go on side by side."""
+        """Run nothing; remember the steps that were to run in parallel."""
         self.batches.append([step.line() for step in steps])
         return [self._status(step) for step in steps]
 

@@ -46,7 +46,7 @@ def survey(
     """Look, probe libcufile, and judge every mount.
 
     Returns the facts of ``look.look`` with driver_probe (the outcome of opening libcufile's driver, or None
-    without a library), gdscheck (likewise, or None), capability (the table of whichever answered, and its source), and
+    without a library), gdscheck (the same, or None), capability (the table of whichever answered, and its source), and
     per mount prerequisites[], missing {nvfs, p2pdma}, doubtful {nvfs, p2pdma}, mode, reason, proof (active, passive),
     probe {name: outcome}.
     """

@@ -28,7 +28,7 @@ Nodes = tuple[str, ...]
 
 
 class Rounds:
-    """Runs of a job in rounds; the runs of a round run side by side.
+    """Runs of a job in rounds; the runs of a round run in parallel.
 
     ``ranks`` is their number on a node. ``counts``: whether a round reads the counters; false after no node had any.
     """
@@ -40,11 +40,11 @@ class Rounds:
         self.counts = counts
         self.number = 0
 
-    def run(self, collective: str, groups: t.Sequence[Nodes], side_by_side: bool = True) -> list[int]:
+    def run(self, collective: str, groups: t.Sequence[Nodes], in_parallel: bool = True) -> list[int]:
         """Run a collective once on each group of nodes, as one round, and return the exit statuses."""
         self._look("before")
         # A launch may look for a free port, so it is made after the earlier ones have begun or ended.
-        batches = [groups] if side_by_side else [[group] for group in groups]
+        batches = [groups] if in_parallel else [[group] for group in groups]
         statuses = [status for batch in batches for status in self._run(collective, batch)]
         self._look("after")
         self.number += 1
@@ -98,7 +98,7 @@ def unit(group: Nodes, layout: str) -> str:
     return "+".join(group) if len(group) <= 4 else f"{group[0]}-to-{group[-1]}-{len(group)}"
 
 
-def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool = True) -> None:
+def run_layout(work: Work, launch: Launch, ranks: int, parallel_pairs: bool = True) -> None:
     """Run the collectives of a job by its layout."""
     layout, collectives = work.spec.values["layout"], work.spec.values["collectives"]
     rounds = Rounds(work, launch, ranks, counts=layout != "single")
@@ -112,7 +112,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
         if layout == "domains":
             *alone, every = groups
             if alone:
-                rounds.run(collective, alone, pairs_side_by_side)
+                rounds.run(collective, alone, parallel_pairs)
             rounds.run(collective, [every])
             continue
         if layout != "pairs":
@@ -123,7 +123,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
         half = len(work.nodes) // 2
         for batch in (groups[:half], groups[half:]):
             if batch:
-                rounds.run(collective, batch, pairs_side_by_side)
+                rounds.run(collective, batch, parallel_pairs)
 
 
 def _topology(work: Work, layout: str) -> str:

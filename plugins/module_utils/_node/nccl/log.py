@@ -29,7 +29,7 @@ PREFIX = 600
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\] (?:\[(send|receive)\] )?via (.+)"
 )
-# Any line about a channel between two ranks, however it goes on.
+# Any line about a channel between two ranks, whatever follows.
 _BEGINS = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\](?:(?! \[receive\])| \[(receive)\])"
 )

@@ -47,7 +47,7 @@ def run(work: Work) -> None:
     work.require(work.spec.tools["nccom_test"], "install aws-neuronx-tools, or set slurm_jobs_nccom_test")
     # One pair after the other, because each nccom-test collects its figures on a port of this node.
     ranks = work.spec.values["workers_per_node"]
-    run_layout(work, lambda collective, group: launch(work, collective, group), ranks, pairs_side_by_side=False)
+    run_layout(work, lambda collective, group: launch(work, collective, group), ranks, parallel_pairs=False)
 
 
 def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@
 A manifest beside the objects has the SHA-256 and the entity tag of each. An object is up to date only if both agree,
 so an object that was changed or lost in the bucket is sent again. Nothing is ever deleted, in either place. Only
 complete checkpoints are sent, the manifest of each after its files, and ``latest`` last. A checkpoint that was written
-anew never replaces objects of the earlier one: it gets a folder of its own, which the manifest names once it is whole.
+again never replaces objects of the earlier one: it gets a folder of its own, which the manifest names once it is whole.
 """
 
 from __future__ import annotations
@@ -503,7 +503,7 @@ class Backup:
         if remote is None:
             raise BackupError(f"{where} no longer exists: back up again while the file exists")
         if (remote.size, remote.etag) != (copy.size, copy.etag):
-            raise BackupError(f"{where} was changed after the backup: back up again, which sends it anew")
+            raise BackupError(f"{where} was changed after the backup: back up again, which sends it again")
         if deep and self.prefix.measure(key) != copy.sum:
             raise BackupError(f"{where} has other content than was backed up: back up again while the file exists")
         return "same"

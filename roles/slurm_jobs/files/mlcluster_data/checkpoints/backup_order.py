@@ -156,7 +156,7 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
         if step is None:
             continue
         try:
-            # Before it is read: one that is written anew meanwhile would stand beside files of the earlier checkpoint.
+            # Before it is read: one that is written again meanwhile would stand beside files of the earlier checkpoint.
             itself = durable.digest(place / COMPLETE)
             files = DirectoryStore(place.parent).manifest(step).files
             if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):

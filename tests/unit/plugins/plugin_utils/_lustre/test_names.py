@@ -91,7 +91,7 @@ def test_one_request_serves_all_hosts_of_run(asked: list[list[str]], tmp_path: P
     assert asked == [[ONE, TWO]]
 
 
-def test_another_region_or_run_is_asked_anew(asked: list[list[str]], tmp_path: Path) -> None:
+def test_another_region_or_run_is_asked_again(asked: list[list[str]], tmp_path: Path) -> None:
     (tmp_path / "later").mkdir()
     names.ask_once([ONE], no_others, ACCOUNT, str(tmp_path))
     names.ask_once([ONE], no_others, {**ACCOUNT, "region": "eu-west-2"}, str(tmp_path))

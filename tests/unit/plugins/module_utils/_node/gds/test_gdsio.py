@@ -63,7 +63,7 @@ def test_any_text_is_read_without_error(text):
     assert isinstance(gds_io.parse_gdsio(text), list)
 
 
-def test_without_threshold_figures_are_recorded_side_by_side():
+def test_without_threshold_figures_are_recorded_beside_each_other():
     verdict = gds_io.compare(MOUNT, runs())
     assert (verdict.status, verdict.unit) == ("undeterminable", "GiB/s")
     assert verdict.found == {"mode": "p2pdma", "proof": "active", "GPUD": 6.5, "CPUONLY": 7.0, "CPU_GPU": 3.25}

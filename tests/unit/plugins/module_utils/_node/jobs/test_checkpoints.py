@@ -133,7 +133,7 @@ def test_later_copy_is_no_checkpoint_of_a_folder(tmp_path, verb):
     assert again == "step-1.0000000000000000.again" and verb() == (0, [])
 
 
-def test_begun_copy_goes_on_only_for_its_content(tmp_path):
+def test_begun_copy_continues_only_for_its_content(tmp_path):
     made = make(tmp_path, 1)
     now = checkpoints.content(made)
     assert not checkpoints.has_begun_copy(Host(), made, "s3://b/x", now)

@@ -16,13 +16,13 @@ from tests.unit.fakes.fake_nccl_output import output
 FOUR, THREE = ("n1", "n2", "n3", "n4"), ("n1", "n2", "n3")
 
 
-def ran(layout, nodes, counts=False, side_by_side=True, statuses=None, **options):
-    """Return the work after its runs, and the groups that ran side by side, without the steps that look at counters."""
+def ran(layout, nodes, counts=False, in_parallel=True, statuses=None, **options):
+    """Return the work after its runs, and the groups that ran in parallel, without the steps that look at counters."""
     work = FakeWork(spec_of("nccl", layout=layout, **{"collectives": ["all_reduce"], **options}), nodes)
     work.statuses = statuses or {}
     if counts:
         work.read = lambda name: '{"devices": {"rdmap0": {"rdma_read_bytes": 1}}}'
-    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2, side_by_side)
+    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2, in_parallel)
     batches = [[line for line in batch if line.startswith("run ")] for batch in work.batches]
     return work, [[line.partition(" >")[0].split()[2:] for line in batch] for batch in batches if batch]
 
@@ -38,7 +38,7 @@ def ran(layout, nodes, counts=False, side_by_side=True, statuses=None, **options
         ("pairs", FOUR[:1], []),
     ],
 )
-def test_groups_that_run_side_by_side(layout, nodes, groups):
+def test_groups_that_run_in_parallel(layout, nodes, groups):
     work, found = ran(layout, nodes)
     assert found == groups
     runs = read_runs(work.files.get("runs.tsv"))
@@ -49,7 +49,7 @@ def test_groups_that_run_side_by_side(layout, nodes, groups):
 
 
 def test_pairs_one_after_other_are_one_round():
-    work, found = ran("pairs", FOUR, side_by_side=False)
+    work, found = ran("pairs", FOUR, in_parallel=False)
     assert found == [[["n1", "n2"]], [["n3", "n4"]], [["n2", "n3"]], [["n4", "n1"]]]
     assert [run.round for run in read_runs(work.files["runs.tsv"])] == ["0", "0", "1", "1"]
 

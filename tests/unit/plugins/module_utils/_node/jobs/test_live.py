@@ -74,7 +74,7 @@ def test_file_that_cannot_be_written_is_127_and_named(work, capfd):
     assert capfd.readouterr().err == "x: /no/such/file could not be written: No such file or directory\n"
 
 
-def test_steps_run_side_by_side(work, tmp_path):
+def test_steps_run_in_parallel(work, tmp_path):
     meets = "touch {0}; until [ -e {1} ]; do sleep 0.01; done"
     one, two = tmp_path / "one", tmp_path / "two"
     steps = [Step(("sh", "-c", meets.format(one, two))), Step(("sh", "-c", f"{meets.format(two, one)}; exit 4"))]

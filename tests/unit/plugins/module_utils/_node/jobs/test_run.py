@@ -92,7 +92,7 @@ def test_results_directory_that_cannot_be_made_is_one_sentence(batch):
     assert done.stderr.startswith(f"smoke: {batch.results}/smoke-7 could not be made (Not a directory): check that ")
 
 
-def test_training_that_comes_back_goes_on_in_its_output(batch, training):
+def test_training_that_comes_back_continues_in_its_output(batch, training):
     output = batch.results / f"t-{NUMBER}.out"
     assert batch.start(training, output).returncode == 0, output.read_text()
     first = output.read_text()

@@ -322,7 +322,7 @@ def test_place_claimed_at_the_same_moment_is_left(copying, batch):
     assert copying() == [] and mine.exists()
 
 
-def test_cut_copy_without_its_mark_goes_on_at_its_place(copying, batch):
+def test_cut_copy_without_its_mark_continues_at_its_place(copying, batch):
     """A full disk takes no mark; here a directory has its name. The claim in S3 is enough."""
     mine = checkpoint(batch.folder / "c", 1, "mine!")
     (mine / ".backup-begun").mkdir()
@@ -341,7 +341,7 @@ def copies(at, name="data"):
     return [path.with_name(name).read_text() for path in sorted(at.glob("step-*/complete"))]
 
 
-def test_checkpoint_that_is_written_anew_is_sent_again(copying, batch):
+def test_rewritten_checkpoint_is_sent_again(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "first")
     assert copying() == [f"backed up {mine}"]
     (mine / "complete").unlink()
@@ -475,7 +475,7 @@ def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
     assert (copying.at / "step-1" / "data").read_text() == "mine!"
 
 
-def test_copy_that_was_begun_goes_on(copying, batch):
+def test_copy_that_was_begun_continues(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "mine!")
     cut = batch.folder / "cli" / "CUT"
     # Each run sends one more: the claim on the place, a file, and the marker.
@@ -497,7 +497,7 @@ def test_place_in_s3_that_cannot_be_listed_is_not_written_to(training, batch, ev
     assert not {"sync", "cp"} & set((batch.folder / "aws").read_text().split())
 
 
-def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events):
+def test_copy_at_end_continues_when_job_is_reported_to_end(training, batch, events):
     """Slurm sends TERM to every process of the job."""
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()

@@ -428,7 +428,7 @@ def test_more_runs_than_are_kept_tangle_last(monkeypatch):
     assert [run.tangled for run in parse([*cut, *output()]).runs] == [True, True]
 
 
-def test_row_that_goes_on_is_damaged_at_its_end():
+def test_row_that_continues_is_damaged_at_its_end():
     lines = output()
     place = next(number for number, line in enumerate(lines) if line.startswith("     4194304"))
     for more, damaged in ((0, False), (1, True), (2, True)):

@@ -22,7 +22,7 @@ def job(state, **more):
     return {"state": state, "nodes": None, "reason": None, "restarts": 0, "exit_code": None, "ok": False, **more}
 
 
-def goes_on(state, **more):
+def continues(state, **more):
     """Return a look whose wait ended before the job."""
     return {"failed": True, "msg": "waited 10 seconds", "job": job(state, **more)}
 
@@ -55,10 +55,10 @@ class Scene:
 
 
 def test_each_change_is_reported_once():
-    waits = goes_on("PENDING", reason="Priority")
+    waits = continues("PENDING", reason="Priority")
     scene = Scene(
         {
-            1: [waits, goes_on("RUNNING", nodes="n1"), ended("COMPLETED", nodes="n1")],
+            1: [waits, continues("RUNNING", nodes="n1"), ended("COMPLETED", nodes="n1")],
             2: [waits, waits, ended("FAILED", exit_code=3)],
         }
     )
@@ -73,30 +73,30 @@ def test_each_change_is_reported_once():
 
 
 def test_unchanged_job_is_reported_every_minute():
-    scene = Scene({1: [goes_on("RUNNING", elapsed_seconds=5)]}, timeout=200)
+    scene = Scene({1: [continues("RUNNING", elapsed_seconds=5)]}, timeout=200)
     assert scene.lines.count("job1: job 1 RUNNING, 5 s") == 4
 
 
 def test_early_end_is_not_looked_up_again():
     scene = Scene(
-        {1: [goes_on("RUNNING"), goes_on("RUNNING"), ended("COMPLETED")], 2: [ended("COMPLETED"), UNANSWERED]}
+        {1: [continues("RUNNING"), continues("RUNNING"), ended("COMPLETED")], 2: [ended("COMPLETED"), UNANSWERED]}
     )
     assert [entry.over for entry in scene.entries] == [True, True]
     assert [number for number, _seconds, _cancel in scene.asked].count(2) == 1
 
 
 def test_missing_answer_is_not_an_end_and_is_reported_once():
-    scene = Scene({1: [goes_on("RUNNING"), UNANSWERED, UNANSWERED, ended("COMPLETED")]})
+    scene = Scene({1: [continues("RUNNING"), UNANSWERED, UNANSWERED, ended("COMPLETED")]})
     assert scene.lines == ["job1: job 1 RUNNING", "job1: job 1 no answer", "job1: job 1 COMPLETED"]
     assert sentence(scene.entries[0]) is None
 
 
 def test_timeout_cancels_only_on_request():
-    scene = Scene({1: [goes_on("RUNNING")], 2: [ended("COMPLETED")]}, timeout=25)
+    scene = Scene({1: [continues("RUNNING")], 2: [ended("COMPLETED")]}, timeout=25)
     assert not any(cancel for _number, _seconds, cancel in scene.asked)
     message = "waited 25 seconds for the end of job 1 and it is RUNNING: it continues: scontrol show job 1"
     assert (scene.entries[0].msg, scene.entries[1].over) == (message, True)
-    scene = Scene({1: [goes_on("RUNNING"), goes_on("RUNNING"), goes_on("CANCELLED")]}, timeout=25, cancel=True)
+    scene = Scene({1: [continues("RUNNING"), continues("RUNNING"), continues("CANCELLED")]}, timeout=25, cancel=True)
     assert [cancel for _number, _seconds, cancel in scene.asked] == [False, False, True]
     assert scene.entries[0].msg.endswith("it is CANCELLED: it was cancelled")
     assert not scene.entries[0].over and scene.entries[0].job["state"] == "CANCELLED"
@@ -110,18 +110,18 @@ def test_useless_look_ends_wait():
 
 
 def test_zero_timeout_looks_once():
-    scene = Scene({1: [goes_on("RUNNING")]}, timeout=0)
+    scene = Scene({1: [continues("RUNNING")]}, timeout=0)
     assert scene.asked == [(1, 0, False)]
 
 
 def test_unanswered_cancel_is_not_reported_as_cancelled():
-    scene = Scene({1: [goes_on("RUNNING", nodes="n1"), UNANSWERED]}, timeout=30.0, cancel=True)
+    scene = Scene({1: [continues("RUNNING", nodes="n1"), UNANSWERED]}, timeout=30.0, cancel=True)
     assert scene.asked[-1] == (1, 10.0, True)
     assert sentence(scene.entries[0]) == (
         "job1: waited 30 seconds for the end of job 1 and it is RUNNING: cancelling it got no "
         "answer, so it may continue: scancel 1"
     )
-    scene = Scene({1: [goes_on("RUNNING", nodes="n1")]}, timeout=30.0, cancel=True)
+    scene = Scene({1: [continues("RUNNING", nodes="n1")]}, timeout=30.0, cancel=True)
     assert scene.entries[0].msg.endswith("it is RUNNING: it was cancelled")
 
 
