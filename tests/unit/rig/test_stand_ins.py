@@ -721,7 +721,7 @@ def test_valid_line_without_answer_ends_test(line):
 
 
 def test_simulated_disks_refuse():
-    """Reject a misspelt option, an unsupported level, and a wipefs that only lists."""
+    """Reject a misspelt option, an unsupported level or format, and too few devices."""
     host = SimulatedHost(Machine())
     for line in ("wipefs --al /dev/x", "mdadm --craete /dev/md/a", "mkfs.ext4 -X /dev/x", "lsblk --jsn"):
         assert "unrecognized option" in host.run(line.split(), check=False).stderr
@@ -770,6 +770,18 @@ def test_simulated_disks_refuse_what_does_not_fit(line, refusal, before):
     for done in before:
         assert host.run(done.split()).rc == 0
     assert refusal in host.run(line.split(), check=False).stderr
+
+
+def test_simulated_wipefs_erases_with_all_alone():
+    machine = Machine()
+    machine.stores(1)
+    host = SimulatedHost(machine)
+    host.run(MKFS.format("ext4", f"-F -U {IDENTITY}").split())
+    assert "ext4" in host.run(["wipefs", "/dev/nvme1n1"]).stdout
+    assert "ext4" in host.run(["wipefs", "--no-act", "--json", "/dev/nvme1n1"]).stdout
+    assert [signature["type"] for signature in machine.devices["nvme1n1"].signatures] == ["ext4"]
+    assert host.run(["wipefs", "--all", "/dev/nvme1n1"]).rc == 0
+    assert machine.devices["nvme1n1"].signatures == []
 
 
 def test_simulated_assembly_takes_given_free_members_only():
