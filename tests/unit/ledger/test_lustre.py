@@ -8,7 +8,8 @@ from __future__ import annotations
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
 
 from tests.unit.ledger.walk import Excuse, Room, bounded, fact_leaves, room_tests
-from tests.unit.plugins.module_utils._node.lustre.test_verify import good, host
+from tests.unit.plugins.module_utils._node.lustre.conftest import host
+from tests.unit.plugins.module_utils._node.lustre.test_verify import good
 
 __all__ = ["good", "host"]
 NAME, NONE = "name or place that no verdict compares", "without it nothing is to be compared"
