@@ -10,10 +10,12 @@ mount the disks even without a log.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import logging.handlers
 import os
 import re
+import stat
 import sys
 import time
 from io import TextIOWrapper
@@ -50,8 +52,12 @@ class _SafeFile(logging.handlers.RotatingFileHandler):
         super().__init__(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", errors="replace", delay=True)
 
     def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        # Without blocking, since a pipe may never get another end, and a boot would wait for it.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(self.baseFilename, flags, 0o640)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a plain file", self.baseFilename)
         # The umask of a boot unit or a Slurm prolog must not decide who reads the log; appending to a
         # file of another owner is fine, and only that owner may change its mode.
         with contextlib.suppress(OSError):

@@ -69,6 +69,20 @@ def test_link_in_place_of_log_is_not_followed(tmp_path, capsys):
     assert "cannot write the log" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("has_reader", [True, False])
+def test_pipe_in_place_of_log_is_not_waited_for(tmp_path, capsys, has_reader):
+    os.mkfifo(tmp_path / "x.log")
+    reader = os.open(tmp_path / "x.log", os.O_RDONLY | os.O_NONBLOCK)
+    if not has_reader:
+        os.close(reader)
+    logger, _path = log.setup("x", str(tmp_path))
+    logger.info("message")
+    assert "cannot write the log" in capsys.readouterr().err
+    if has_reader:
+        assert os.read(reader, 100) == b""
+        os.close(reader)
+
+
 def test_files_are_rotated_and_old_ones_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(log, "MAX_BYTES", 200)
     monkeypatch.setattr(log, "BACKUPS", 2)
