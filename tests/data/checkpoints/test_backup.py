@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import backup
-from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest
+from mlcluster_data.checkpoints.directory import COARSE_SECONDS, FINE_SECONDS, DirectoryStore, Manifest
 from mlcluster_data.files import durable, s3
 from mlcluster_data.files.durable import FileSum
 
@@ -67,13 +67,7 @@ def test_only_changed_files_are_sent_again(source, server):
     assert sorted(backup.Backup(source, server.prefix()).push().copied) == ["a", "c"]
 
 
-@pytest.fixture
-def settled(monkeypatch):
-    """Let checksums be kept at once, as those of files that are older than some seconds."""
-    monkeypatch.setattr(backup, "SETTLED_SECONDS", -1.0)
-
-
-def test_unchanged_file_is_not_read_again(source, server, settled, monkeypatch):
+def test_unchanged_file_is_not_read_again(source, server, monkeypatch):
     backup.Backup(source, server.prefix()).push()
     read = []
     monkeypatch.setattr(s3, "measure", lambda path, _part: read.append(path))
@@ -90,7 +84,7 @@ def test_lost_file_of_restored_checkpoint_is_restored_again(source, server, tmp_
     assert tree(tmp_path / "target") == tree(source)
 
 
-def test_change_that_keeps_size_and_time_is_sent(source, server, settled):
+def test_change_that_keeps_size_and_time_is_sent(source, server):
     """tar, rsync and programs that set times leave such files; the inode's change time cannot be set."""
     backup.Backup(source, server.prefix()).push()
     before = (source / "a").stat()
@@ -102,7 +96,7 @@ def test_change_that_keeps_size_and_time_is_sent(source, server, settled):
     assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
 
 
-def test_flipped_bit_is_sent_with_full_read(source, server, settled, monkeypatch):
+def test_flipped_bit_is_sent_with_full_read(source, server, monkeypatch):
     """A failing disk changes no time: by its signature the file is unchanged, and is not read."""
     backup.Backup(source, server.prefix()).push()
     states = {path.stat().st_ino: backup.Signature.of(path.stat()) for path in source.rglob("*") if path.is_file()}
@@ -112,45 +106,68 @@ def test_flipped_bit_is_sent_with_full_read(source, server, settled, monkeypatch
     assert backup.Backup(source, server.prefix()).push(rehash=True).copied == ["a"]
 
 
-def test_recently_changed_file_is_read_again(source, server):
-    """It may have changed again within the resolution of its times, so its checksum is not kept."""
+def in_ticks(monkeypatch, tick):
+    """Let a file have the time of its last tick, in ns, as local file systems and Lustre do."""
+    exact = durable.Signature.of
+
+    def of(state):
+        found = exact(state)
+        return durable.Signature(found.inode, found.size, found.modified // tick * tick, found.changed // tick * tick)
+
+    monkeypatch.setattr(durable.Signature, "of", of)
+
+
+def test_change_within_a_tick_after_the_read_is_sent(server, tmp_path, monkeypatch):
+    """The clock of the file system is some seconds behind that of the node."""
+    source, clock, measure, entries = tmp_path / "source", time.time_ns, s3.measure, s3.Prefix.list
+    in_ticks(monkeypatch, 4_000_000)
+    monkeypatch.setattr(backup.time, "time_ns", lambda: clock() + 5 * 10**9)
+    for _try in range(20):
+        write(source, a=b"one")
+        assert backup.Backup(source, server.prefix()).push().ok
+        with monkeypatch.context() as patch:
+            # The file is written right before it is looked at, and again right after it is read.
+            patch.setattr(s3.Prefix, "list", lambda *given: (entries(*given), write(source, a=b"one"))[0])
+            patch.setattr(s3, "measure", lambda *given: (measure(*given), write(source, a=b"two"))[0])
+            assert backup.Backup(source, server.prefix()).push().same == ["a"]
+        assert backup.Backup(source, server.prefix()).push().copied == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("age", "tick", "expected"),
+    [
+        (0, 1, [FINE_SECONDS]),
+        (0, 10**9, [COARSE_SECONDS]),
+        (-(10**14), 1, [FINE_SECONDS]),
+        (10**11, 1, []),
+    ],
+)
+def test_young_files_are_waited_for_once(source, server, monkeypatch, age, tick, expected):
+    waited, newest = [], max((source / name).stat().st_ctime_ns for name in ("a", "empty", "sub/b"))
+    in_ticks(monkeypatch, tick)
+    monkeypatch.setattr(backup.time, "time_ns", lambda: newest + age)
+    monkeypatch.setattr(backup.time, "sleep", waited.append)
     backup.Backup(source, server.prefix()).push()
-    assert json.loads((source / backup.SUMS).read_text()) == {}
+    assert waited == expected
+    assert sorted(json.loads((source / backup.SUMS).read_text())) == ["a", "empty", "sub/b"]
 
 
-@pytest.mark.parametrize(("age", "kept"), [(2_000_000_000, []), (2_000_000_001, ["a"]), (-(10**14), [])])
-def test_sum_is_kept_of_file_older_than_two_seconds(server, tmp_path, monkeypatch, age, kept):
-    source = write(tmp_path / "source", a=b"one")
-    changed = (source / "a").stat().st_ctime_ns
-    monkeypatch.setattr(backup.time, "time_ns", lambda: changed + age)
-    backup.Backup(source, server.prefix()).push()
-    assert list(json.loads((source / backup.SUMS).read_text())) == kept
-
-
-def test_sum_of_file_changed_right_before_a_long_read_is_not_kept(server, tmp_path, monkeypatch):
-    """It may change again during the read, within the resolution of its times; at the end of the read it is old."""
-    source = write(tmp_path / "source", a=b"one")
-    clock, measure = [(source / "a").stat().st_ctime_ns + 1], s3.measure
-
-    def long(path, wanted):
-        clock[0] += 10**10
-        return measure(path, wanted)
-
-    monkeypatch.setattr(backup.time, "time_ns", lambda: clock[0])
-    monkeypatch.setattr(s3, "measure", long)
+def test_sum_of_file_that_changes_during_the_wait_is_not_kept(source, server, monkeypatch):
+    monkeypatch.setattr(backup.time, "sleep", lambda _wait: write(source, a=b"another"))
     assert backup.Backup(source, server.prefix()).push().ok
-    assert json.loads((source / backup.SUMS).read_text()) == {}
+    assert sorted(json.loads((source / backup.SUMS).read_text())) == ["empty", "sub/b"]
+    assert server.prefix().get("a") == b"another"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 5}', '{"a": [1, 2, 3, 4]}', '{"a": null}'])
-def test_damaged_sums_are_made_again(source, server, settled, text):
+def test_damaged_sums_are_made_again(source, server, text):
     (source / backup.SUMS).write_text(text)
     report = backup.Backup(source, server.prefix()).push()
     assert report.ok and sorted(report.copied) == ["a", "empty", "sub/b"]
     assert sorted(json.loads((source / backup.SUMS).read_text())) == ["a", "empty", "sub/b"]
 
 
-def test_sums_without_their_last_part_are_made_again(source, server, settled):
+def test_sums_without_their_last_part_are_made_again(source, server):
     backup.Backup(source, server.prefix()).push()
     sums = json.loads((source / backup.SUMS).read_text())
     (source / backup.SUMS).write_text(json.dumps({name: of[:4] for name, of in sums.items()}))
@@ -439,7 +456,7 @@ def send_in_one_part(server, key, content):
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_flipped_bit_of_a_checkpoint_is_never_sent(server, tmp_path, settled, monkeypatch, is_lost):
+def test_flipped_bit_of_a_checkpoint_is_never_sent(server, tmp_path, monkeypatch, is_lost):
     """By its signature the file is unchanged, so its sum is that of the last run; its object is to be sent again."""
     place = listed(tmp_path / "source", 1)
     assert backup.Backup(tmp_path / "source", server.prefix()).push().ok
@@ -462,7 +479,7 @@ def test_flipped_bit_of_a_checkpoint_is_never_sent(server, tmp_path, settled, mo
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_flipped_bit_of_any_file_is_not_sent(source, server, tmp_path, settled, monkeypatch, is_lost):
+def test_flipped_bit_of_any_file_is_not_sent(source, server, tmp_path, monkeypatch, is_lost):
     """Its object is to be sent again, but its times are those of the last run and its content is not."""
     assert backup.Backup(source, server.prefix()).push().ok
     if is_lost:
@@ -573,7 +590,7 @@ def test_file_changed_during_upload_is_reported(source, server, monkeypatch):
 
 
 def test_file_removed_meanwhile_is_not_failure(source, server, monkeypatch):
-    monkeypatch.setattr(backup, "walk", lambda directory: (["a", "left"], []))
+    monkeypatch.setattr(backup, "walk", lambda directory: ({"a": None, "left": None}, []))
     report = backup.Backup(source, server.prefix()).push()
     assert (report.ok, report.copied, report.gone) == (True, ["a"], ["left"])
 

@@ -45,8 +45,6 @@ SCHEMA = "mlcluster.backup/1"
 MANIFEST = ".mlcluster-backup.json"
 SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
-# A younger file may change again with the same time, because some file systems have coarse times.
-SETTLED_SECONDS = 2.0
 _PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
 _LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
 # Other runs may write the same manifest between our read and our write.
@@ -123,23 +121,23 @@ class Report:
         )
 
 
-def walk(source: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the files to back up, relative to the source, and the skipped ones with the reason.
+def walk(source: Path) -> tuple[dict[str, Signature], list[str]]:
+    """Return the files to back up, with their signatures by name, and the skipped ones with the reason.
 
     Skipped are links, special files, unfinished and torn checkpoints, and this package's own files.
     """
-    names: list[str] = []
+    found: dict[str, Signature] = {}
     notes: list[str] = []
     if not source.is_dir():
         raise BackupError(f"{source} is not a directory: use the directory that is to be backed up")
     try:
-        _walk(source, names, notes)
+        _walk(source, found, notes)
     except OSError as exc:
         _refuse(exc)
-    return sorted(names), sorted(notes)
+    return dict(sorted(found.items())), sorted(notes)
 
 
-def _walk(source: Path, names: list[str], notes: list[str]) -> None:
+def _walk(source: Path, found: dict[str, Signature], notes: list[str]) -> None:
     for folder, folders, files in os.walk(source, onerror=_refuse):
         here = Path(folder)
         for name in list(folders):
@@ -157,7 +155,7 @@ def _walk(source: Path, names: list[str], notes: list[str]) -> None:
             if state and not stat.S_ISREG(state.st_mode):
                 notes.append(f"{path} is skipped: not a plain file")
             elif state:
-                names.append(path.relative_to(source).as_posix())
+                found[path.relative_to(source).as_posix()] = Signature.of(state)
 
 
 def _is_own(name: str) -> bool:
@@ -213,6 +211,9 @@ class Backup:
         self.directory, self.prefix, self.workers = directory, prefix, workers
         self.report = Report()
         self._guard = threading.Lock()
+        # Files as they were a tick of their clock before they are read: one that still has this signature gets another
+        # one with any change. The clocks of this node and of a server may differ.
+        self._walked: dict[str, Signature] = {}
         # The checksums of files, from the manifests of the checkpoints in the directory.
         self._listed: dict[str, FileSum] = {}
         # The folder of each checkpoint in the bucket, and its copies that no manifest has yet.
@@ -227,10 +228,15 @@ class Backup:
         Raises BackupError and S3Error if nothing can be done; errors of single files are problems in the report.
         """
         begin = time.monotonic()
-        names, notes = walk(self.directory)
+        self._walked, notes = walk(self.directory)
+        names = list(self._walked)
         for note in notes:
             LOGGER.warning("%s", note)
         names, self._listed, self.report.problems = sound(self.directory, names)
+        now = time.time_ns()
+        ticks = (checkpoint_store.tick_of({name: of}, now) for name, of in self._walked.items())
+        if wait := max(ticks, default=0.0):
+            time.sleep(wait)
         with self._locked():
             copies = self.manifest()
             there = self.prefix.list()
@@ -383,8 +389,7 @@ class Backup:
         path = self.directory / name
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
-        # Before its content is read: a file that changes again within the resolution of its times looks unchanged.
-        looked = time.time_ns()
+        # Before its content is read.
         state = path.stat()
         # Also the inode's time of change: tar, rsync and other programs can reset that of the content.
         signature = list(dataclasses.astuple(Signature.of(state)))
@@ -425,7 +430,7 @@ class Backup:
         with self._guard:
             copy = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns, key)
             self._record(name, folder, copy, proved)
-            if looked - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
+            if self._walked.get(name) == Signature.of(state):
                 sums[name] = [*signature, found.sha256]
         return result
 
