@@ -91,10 +91,11 @@ def find(node, key):
     return found + [value for part in parts for value in find(part, key)]
 
 
-# With the tag always alone, --skip-tags always or tagged would skip the task that rejects them.
+# With the tag always alone, --skip-tags always or tagged would skip the task that rejects them. Ansible splits tags at
+# each comma before it evaluates a template.
 RUNS_ALWAYS = (
     "{{ ['untagged'] if 'tagged' in ansible_skip_tags "
-    "else ['always'] | reject('in', ansible_skip_tags) | list or ansible_run_tags }}"
+    "else ansible_run_tags if 'always' in ansible_skip_tags else ['always'] }}"
 )
 PLAYBOOKS = sorted(CHECKOUT.glob("playbooks/*.yml"))
 
