@@ -237,8 +237,6 @@ read_options() { # sets every global that follows from the options
     logs=$root/var/log/mlcluster
     log=$logs/on_node_configured.log
     log_files=("$log")
-    [ ! -d "$root/var/log/parallelcluster" ] ||
-        log_files+=("$root/var/log/parallelcluster/mlcluster.log")
     runs=$root/run/mlcluster
     output=$runs/output
     home=$root/opt/mlcluster/bundles
@@ -325,8 +323,25 @@ open_to_others() { # PATH…: the first that another user owns or may write; emp
         -printf '%p (owner %U, mode %m)\n' 2>&1 | head -n 1
 }
 
+own_log() { # FILE: makes it if it is missing; whether it is a plain file of this user alone
+    local new
+    if [ ! -e "$1" ] && [ ! -L "$1" ]; then
+        new=$(mktemp "$1.XXXXXXXX") && chmod 0644 "$new" && mv -nT "$new" "$1"
+        rm -f "$new"
+    fi 2>/dev/null
+    [ -n "$(find "$1" -maxdepth 0 -type f -uid "$(id -u)" -links 1 2>/dev/null)" ]
+}
+
 make_directories() {
+    local cluster_log=$root/var/log/parallelcluster/mlcluster.log
     mkdir -p "$logs" "$home" "$runs" "$root/var/lib/mlcluster" 2>/dev/null
+    [ -d "${cluster_log%/*}" ] || return 0
+    # ParallelCluster lets every user write there
+    if own_log "$cluster_log"; then
+        log_files+=("$cluster_log")
+    else
+        log_line "nothing is written to $cluster_log, which is not a plain file of this user alone"
+    fi
 }
 
 take_lock() { # for root alone: any user who could open it could hold it until the deadline

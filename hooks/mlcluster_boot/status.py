@@ -41,9 +41,15 @@ def uptime() -> float:
     return float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
 
 
-class _ClusterLog(logging.FileHandler):
+class _ClusterLog(logging.StreamHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Ignore a full disk: the same line is in the log of the hook."""
+
+    def close(self) -> None:
+        """Close the file; on a full disk the last lines are lost."""
+        with contextlib.suppress(OSError):
+            self.stream.close()
+        super().close()
 
 
 class Report:
@@ -55,10 +61,15 @@ class Report:
         self.logger, self.log_file = log.setup(VERB, str(self.directory))
         cluster = options.path(CLUSTER_LOG)
         if cluster.is_dir():
-            with contextlib.suppress(OSError):
-                handler = _ClusterLog(cluster / "mlcluster.log", encoding="utf-8")
+            try:
+                # ParallelCluster lets every user write in its directory of logs.
+                handler = _ClusterLog(log.open_log(str(cluster / "mlcluster.log"), 0o644, own=True))
                 handler.setFormatter(logging.Formatter("%(asctime)s on_node_configured: %(message)s"))
                 self.logger.addHandler(handler)
+            except OSError as exc:
+                self.logger.warning(
+                    "cannot write %s/mlcluster.log (%s): nothing is written there", cluster, exc.strerror
+                )
         self.write_failed = False
         self.document: dict[str, Any] = {
             "schema": SCHEMA,

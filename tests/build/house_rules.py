@@ -166,12 +166,14 @@ WRITERS = {
 }
 # Flags of os.open() with which a file is made or changed.
 WRITE_FLAGS = frozenset({"O_CREAT", "O_RDWR", "O_TMPFILE", "O_TRUNC", "O_WRONLY"})
+# Classes of logging that open a file, themselves or as the base of another.
+FILE_HANDLERS = frozenset({"FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler"})
 # Calls that write to a path, by the module or object that they belong to; "" is any.
 WRITING = {
     "": {
         *("mkstemp", "NamedTemporaryFile", "mktemp", "write_text", "write_bytes", "touch", "tofile", "extract"),
-        *("extractall", "make_archive", "unpack_archive", "copyfile", "copytree", "copy2", "FileIO", "FileHandler"),
-        *("RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler"),
+        *("extractall", "make_archive", "unpack_archive", "copyfile", "copytree", "copy2", "FileIO"),
+        *FILE_HANDLERS,
     },
     "os": {"mknod", "mkfifo", "truncate", "posix_fallocate"},
     "shutil": {"copy", "move", "copymode", "copystat"},
@@ -193,6 +195,8 @@ def writes(node: ast.AST, memory: frozenset[str] = frozenset()) -> bool:
     """
     if isinstance(node, ast.Attribute):
         return node.attr in WRITE_FLAGS
+    if isinstance(node, ast.ClassDef):
+        return any(ast.unparse(base).rpartition(".")[2] in FILE_HANDLERS for base in node.bases)
     if isinstance(node, ast.Import):
         return any(alias.asname and alias.name in MODULES for alias in node.names)
     if isinstance(node, ast.ImportFrom):

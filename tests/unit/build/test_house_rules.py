@@ -196,6 +196,7 @@ def test_condition_without_final_line_feed_passes(condition):
         'host.run(["tee", path])',
         'host.run(["/bin/cp", "--", source, path])',
         "np.save(path, array)",
+        "class Log(logging.FileHandler): pass",
         "array.tofile(path)",
         "torch.save(state, path)",
         "Path(path).touch()",

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive
 
+from tests.data.support.planted import PLANTED, plant
+
 ROOT = Path(__file__).resolve().parents[3]
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
 TEXT = HOOK.read_text(encoding="utf-8")
@@ -127,6 +129,31 @@ def test_called_by_boot_knows_parallelcluster_by_its_variables(environment, call
 def test_check_rights_demands_root_for_own_node(root, user, problem):
     script = 'id() { [ "$1" = -u ] && echo "$user"; }; root=$1 user=$2 problem=""; check_rights; echo "$problem"'
     assert call(script, root, user) == problem
+
+
+OWN_LOG = 'own_log "$1" && echo yes || echo no'
+
+
+@pytest.mark.parametrize("before", [None, "earlier"])
+def test_own_log_is_made_or_continued(tmp_path, before):
+    path = tmp_path / "mlcluster.log"
+    if before:
+        path.write_text(before)
+    assert call(f"umask 077; {OWN_LOG}", str(path)) == "yes"
+    assert path.read_text() == (before or "") and [entry.name for entry in tmp_path.iterdir()] == ["mlcluster.log"]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("what", ["second name", *PLANTED])
+def test_planted_log_is_not_written_to(tmp_path, what):
+    path, victim = tmp_path / "mlcluster.log", tmp_path / "victim"
+    victim.write_text("kept")
+    if what == "second name":
+        os.link(victim, path)
+    else:
+        plant(path, what, victim)
+    assert call(OWN_LOG, str(path)) == "no"
+    assert victim.read_text() == "kept" and not (tmp_path / "absent").exists()
 
 
 def test_find_python_takes_that_of_parallelcluster_last(tmp_path):

@@ -44,6 +44,27 @@ class _QuietStream(logging.StreamHandler):
         """Ignore the error: a closed standard error is not a failure."""
 
 
+def open_log(path: str, mode: int, own: bool = False) -> TextIOWrapper:
+    """Open a plain file to append to; the umask of a boot unit or a Slurm prolog does not decide who reads it.
+
+    own: reject a file of another user, or with a second name, as in a directory where every user may write. Without
+    it, such a file is accepted, and only its owner may change its mode. Raises OSError.
+    """
+    # Without blocking, since a pipe may never get another end, and a boot would wait for it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    state = os.fstat(descriptor)
+    problem = "" if stat.S_ISREG(state.st_mode) else "not a plain file"
+    if own and (state.st_uid not in (0, os.geteuid()) or state.st_nlink > 1):
+        problem = problem or "a file of another user, or with a second name"
+    if problem:
+        os.close(descriptor)
+        raise OSError(errno.EPERM, problem, path)
+    with contextlib.suppress(OSError):
+        os.fchmod(descriptor, mode)
+    return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
+
+
 class _SafeFile(logging.handlers.RotatingFileHandler):
     """A rotating file of mode 0640 that reports only its first failure on standard error."""
 
@@ -52,17 +73,7 @@ class _SafeFile(logging.handlers.RotatingFileHandler):
         super().__init__(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", errors="replace", delay=True)
 
     def _open(self) -> TextIOWrapper:
-        # Without blocking, since a pipe may never get another end, and a boot would wait for it.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(self.baseFilename, flags, 0o640)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a plain file", self.baseFilename)
-        # The umask of a boot unit or a Slurm prolog must not decide who reads the log; appending to a
-        # file of another owner is fine, and only that owner may change its mode.
-        with contextlib.suppress(OSError):
-            os.fchmod(descriptor, 0o640)
-        return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
+        return open_log(self.baseFilename, 0o640)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         error = sys.exc_info()[1]

@@ -13,6 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import log
 
 from hooks.mlcluster_boot import options, status
 from hooks.mlcluster_boot.node import Role
+from tests.data.support.planted import PLANTED, plant
 
 ROLES = [Role("nvme_raid0", True), Role("site.own.motd", False), Role("slurm_jobs", True)]
 
@@ -132,12 +133,48 @@ def test_two_bundles_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([names[0], names[3], "other"])
 
 
-def test_cluster_log_on_full_disk_is_skipped(tmp_path, capfd):
+@pytest.fixture
+def cluster_log(tmp_path):
+    """Return the path of the log in ParallelCluster's directory, which every user may write to."""
     folder = tmp_path / "var/log/parallelcluster"
     folder.mkdir(parents=True)
-    (folder / "mlcluster.log").symlink_to("/dev/full")
-    words = ["--root", str(tmp_path), "--started-at", "0", "--deadline", "100"]
-    status.Report(options.parse_options(words)).info("hello")
+    return folder / "mlcluster.log"
+
+
+WORDS = ["--started-at", "0", "--deadline", "100", "--root"]
+
+
+def test_cluster_log_has_lines_of_run(tmp_path, cluster_log):
+    cluster_log.write_text("earlier\n")
+    status.Report(options.parse_options([*WORDS, str(tmp_path)])).info("hello")
+    log.setup("again", str(tmp_path))
+    assert cluster_log.read_text().startswith("earlier\n") and "on_node_configured: hello" in cluster_log.read_text()
+
+
+@pytest.mark.parametrize("what", ["second name", *PLANTED])
+def test_planted_cluster_log_is_not_written_to(tmp_path, cluster_log, capfd, what):
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    if what == "second name":
+        os.link(victim, cluster_log)
+    else:
+        plant(cluster_log, what, victim)
+    mode = victim.stat().st_mode
+    status.Report(options.parse_options([*WORDS, str(tmp_path)])).info("hello")
+    log.setup("again", str(tmp_path))
+    assert "mlcluster.log (" in capfd.readouterr().err
+    assert (victim.read_text(), victim.stat().st_mode) == ("kept", mode) and not (tmp_path / "absent").exists()
+    assert what != "other owner" or cluster_log.read_bytes() == b"theirs"
+
+
+def test_cluster_log_on_full_disk_is_skipped(tmp_path, cluster_log, monkeypatch, capfd):
+    open_log = log.open_log
+
+    def full(path, mode, own=False):
+        return open("/dev/full", "a", encoding="utf-8") if own else open_log(path, mode)
+
+    monkeypatch.setattr(log, "open_log", full)
+    status.Report(options.parse_options([*WORDS, str(tmp_path)])).info("hello")
     errors = capfd.readouterr().err
     assert "hello" in errors and "Traceback" not in errors
     # The next one gives back the files of this one.
