@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignored")
-# Where Ansible's closing statistics keep each count.
+# The name of each count in Ansible's final statistics.
 STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
 LONGEST_LINE = 1000
 # Messages without a reason; the reason is in the output beside them.
@@ -29,7 +29,8 @@ class Event:
 
     ``kind`` is ``play``, ``no_hosts``, ``task``, ``start`` (a host begins a task), ``result`` (a host ended one),
     ``stats`` (the end), or empty. ``outcome`` of a result is ``ok``, ``skipped``, ``failed`` or ``unreachable``.
-    ``interleaved`` of a play: hosts do not wait for each other. ``counts`` of the end: by host, each of ``COUNTS``.
+    ``interleaved`` is set for a play whose hosts do not wait for each other. ``counts`` of ``stats`` has a number for
+    each host and each of ``COUNTS``.
     """
 
     kind: str
@@ -57,7 +58,7 @@ class Event:
 
 
 def is_interleaved(strategy: object) -> bool:
-    """Return whether hosts do not wait for each other in a strategy."""
+    """Return whether hosts do not wait for each other with this strategy."""
     name = str(strategy or "").rpartition(".")[2]
     return "free" in name or "pinned" in name
 
@@ -69,7 +70,10 @@ def closing_counts(tables: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def from_runner(event: Mapping[str, Any], latest: float) -> Event:
-    """Return the event of ansible-runner; ``latest`` is its time if it has none. Another type has no ``kind``."""
+    """Convert an event of ansible-runner.
+
+    ``kind`` is empty for an unused type. ``latest`` is the time of an event that has none.
+    """
     time = latest
     with contextlib.suppress(KeyError, ValueError, TypeError):
         time = datetime.datetime.fromisoformat(event["created"]).timestamp()
@@ -82,9 +86,9 @@ def from_runner(event: Mapping[str, Any], latest: float) -> Event:
         return Event("no_hosts", time)
     if kind == "playbook_on_stats":
         return Event("stats", time, counts=closing_counts(data))
-    where: dict[str, Any] = {"role": data.get("role") or "", "task": data.get("task") or data.get("name") or ""}
+    fields: dict[str, Any] = {"role": data.get("role") or "", "task": data.get("task") or data.get("name") or ""}
     if kind in ("playbook_on_task_start", "playbook_on_handler_task_start"):
-        return Event("task", time, **where)
+        return Event("task", time, **fields)
     host, outcome = data.get("host") or "", kind.removeprefix("runner_on_")
     if kind == "runner_on_start":
         return Event("start", time, host=host)
@@ -92,7 +96,7 @@ def from_runner(event: Mapping[str, Any], latest: float) -> Event:
         return Event("", time)
     ignored = outcome == "failed" and bool(data.get("ignore_errors"))
     action, result = data.get("task_action") or "", data.get("res") or {}
-    return Event("result", time, host=host, outcome=outcome, ignored=ignored, action=action, result=result, **where)
+    return Event("result", time, host=host, outcome=outcome, ignored=ignored, action=action, result=result, **fields)
 
 
 def _tail(text: object, count: int) -> list[str]:
@@ -102,7 +106,7 @@ def _tail(text: object, count: int) -> list[str]:
 def failure_message(res: object) -> str:
     """Return the message of a task result in at most six lines of bounded length; a cut line ends with ….
 
-    If the message gives no reason, the end of the output is added. Of a loop, the first three failed items are shown.
+    If the message gives no reason, the end of the output is added. For a loop, the first three failed items are shown.
     """
     if not isinstance(res, Mapping):
         return str(res)

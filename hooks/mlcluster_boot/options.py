@@ -31,18 +31,18 @@ KEPT = (
     "--bundle",
 )
 # Options without a value.
-ALONE = ("--required", "--best-effort")
+FLAGS = ("--required", "--best-effort")
 LEVELS = {"required": True, "best-effort": False}
-# Seconds from the launch: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16, unless its configuration sets
-# another; elsewhere the time that AWS PCS gives a node to join Slurm.
+# Seconds after the launch in which a node must join Slurm. For ParallelCluster 3.16 this is the default of
+# HeadNodeBootstrapTimeout and ComputeNodeBootstrapTimeout; its configuration can set another value.
 PARALLELCLUSTER_SECONDS = 2100
 PCS_SECONDS = 1800
 BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
-# Reserved for the rest of the bootstrap after the hook.
+# Seconds reserved for the rest of the bootstrap, which follows the hook.
 AFTER_SECONDS = 120
 # The configuration is on a share of the head node, which may not answer.
 CONFIGURATION_SECONDS = 10
-# If less than this is left, the bootstrap of the node is over and the run has the whole limit.
+# A run that begins with less time left than this is no part of the bootstrap, so the time since the launch is ignored.
 MIN_SECONDS = 240
 
 
@@ -122,7 +122,7 @@ def parse_roles(text: str) -> tuple[RoleRequest, ...]:
         requests.append(RoleRequest(name, LEVELS.get(level)))
     if problems:
         raise OptionsError(
-            f"--roles takes names, comma separated, each with :required or :best-effort behind it if need be, "
+            f"--roles takes role names separated by commas, each optionally followed by :required or :best-effort, "
             f"not {', '.join(problems)}"
         )
     names = [request.name for request in requests]
@@ -132,7 +132,7 @@ def parse_roles(text: str) -> tuple[RoleRequest, ...]:
 
 
 def bootstrap_left(root: Path, started_at: float) -> float:
-    """Return the default deadline in seconds of a run that began ``started_at`` seconds after the launch."""
+    """Return the default seconds until the deadline, for a run that began ``started_at`` seconds after the launch."""
     parallelcluster = root / "opt/parallelcluster"
     limit = PARALLELCLUSTER_SECONDS if parallelcluster.is_dir() else PCS_SECONDS
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -171,17 +171,17 @@ def parse_options(words: Sequence[str]) -> Options:
 def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return (option, value) pairs, value None for a flag; a value may look like an option."""
     pairs: list[tuple[str, str | None]] = []
-    left = iter(words)
-    for word in left:
-        pairs.append((word, None if word in ALONE else next(left, None)))
+    remaining = iter(words)
+    for word in remaining:
+        pairs.append((word, None if word in FLAGS else next(remaining, None)))
     return pairs
 
 
 def fallback_options(words: Sequence[str]) -> Options:
-    """Return the options that a report of wrong options needs: root, times, and the policy if it is known."""
-    given = {name: value for name, value in _pairs(words) if value}
-    kept = [word for name in KEPT if name in given for word in (name, given[name])]
-    policy = given.get("--on-failure", "drain")
+    """Return the options that the report about invalid options needs: root, times, and the policy if it is valid."""
+    values = {name: value for name, value in _pairs(words) if value}
+    kept = [word for name in KEPT if name in values for word in (name, values[name])]
+    policy = values.get("--on-failure", "drain")
     return parse_options([*kept, "--on-failure", policy if policy in POLICIES else "drain"])
 
 
@@ -196,17 +196,19 @@ def read_vars(path: Path | None, source: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        variables = json.loads(text)
     except (ValueError, RecursionError) as exc:
         if text.lstrip().startswith("{"):
             raise OptionsError(f"the variables of {source} are not JSON: {exc}") from None
-        found = _read_yaml(text, source)
-    if not isinstance(found, dict):
-        raise OptionsError(f"the variables of {source} are a {type(found).__name__} and no mapping of names to values")
-    wrong = sorted(repr(name) for name in found if not (isinstance(name, str) and name.isidentifier()))
-    if wrong:
-        raise OptionsError(f"the variables of {source} have names that Ansible does not take: {', '.join(wrong)}")
-    return found
+        variables = _read_yaml(text, source)
+    if not isinstance(variables, dict):
+        raise OptionsError(
+            f"the variables of {source} must be a mapping of names to values, found {type(variables).__name__}"
+        )
+    invalid = sorted(repr(name) for name in variables if not (isinstance(name, str) and name.isidentifier()))
+    if invalid:
+        raise OptionsError(f"the variables of {source} have invalid names: {', '.join(invalid)}")
+    return variables
 
 
 def _read_yaml(text: str, source: str) -> Any:

@@ -44,17 +44,17 @@ def _ranges(numbers: list[int], width: int) -> str:
 def hostlist(names: Iterable[str]) -> str:
     """Return names as one Slurm expression: ``q-1, q-2, q-4`` becomes ``q-[1-2,4]``."""
     groups: dict[tuple[str, int], list[int]] = {}
-    alone = set()
+    unnumbered = set()
     for name in names:
-        found = _NUMBERED.fullmatch(name)
+        match = _NUMBERED.fullmatch(name)
         # A range pads all its numbers to one width, so 08 and 8 need different ranges.
-        if found:
-            prefix, digits = found.groups()
+        if match:
+            prefix, digits = match.groups()
             width = len(digits) if len(digits) > 1 and digits.startswith("0") else 0
             groups.setdefault((prefix, width), []).append(int(digits))
         else:
-            alone.add(name)
-    parts = sorted(alone)
+            unnumbered.add(name)
+    parts = sorted(unnumbered)
     for (prefix, width), numbers in sorted(groups.items()):
         text = _ranges(sorted(set(numbers)), width)
         parts.append(f"{prefix}[{text}]" if re.search("[-,]", text) else f"{prefix}{text}")
@@ -62,7 +62,7 @@ def hostlist(names: Iterable[str]) -> str:
 
 
 def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) -> dict[str, Path]:
-    """Map Slurm names to network nodes, from the widest to the nearest."""
+    """Return the network nodes by Slurm node name, from the widest to the nearest."""
     result: dict[str, Path] = {}
     for host in hosts:
         if not isinstance(host, Mapping):
@@ -102,7 +102,7 @@ def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str
 
 
 def _sizes(block_sizes: Any, smallest: int) -> list[int]:
-    """Return the values of BlockSizes. Each is the first times a power of two (Slurm's topology guide)."""
+    """Return the values of BlockSizes: the first, and its multiples by powers of two (Slurm's topology guide)."""
     if not isinstance(block_sizes, (list, tuple)) or not all(
         isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in block_sizes
     ):
@@ -110,15 +110,15 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
     sizes = list(block_sizes) or [smallest]
     if sizes[0] > smallest:
         raise AnsibleFilterError(
-            f"slurm_topology: block_sizes begins with {sizes[0]}, and the smallest block has {smallest} nodes: use at "
-            "most that"
+            f"slurm_topology: block_sizes begins with {sizes[0]}, and the smallest block has {smallest} nodes: use "
+            f"{smallest} or less"
         )
     for lower, size in zip(sizes, sizes[1:]):
         factor, rest = divmod(size, sizes[0])
         if rest or factor & (factor - 1) or size <= lower:
             raise AnsibleFilterError(
-                f"slurm_topology: block_sizes has {size}: each size after the first must be larger, and the first "
-                "times a power of 2"
+                f"slurm_topology: block_sizes has {size}: each size must be larger than the one before, and "
+                f"{sizes[0]} multiplied by a power of 2"
             )
     return sizes
 
@@ -126,18 +126,18 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
 def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
     """Return the lines of topology/block; hosts without a block are left out.
 
-    Other instance types have capacity blocks too. A small one of them would make BlockSizes small, and Slurm 24.11
-    rejects a job whose segment is larger than that.
+    With the default block_key, instances other than UltraServers are left out too: BlockSizes begins with the size of
+    the smallest block, and Slurm 24.11 rejects jobs with a larger ``--segment``.
     """
     hosts = list(hosts)
     placed = _placed(hosts, name_key, "")
     members: dict[str, set[str]] = {}
     for name, host in zip(placed, hosts):
         value = host.get(block_key)
-        # The nearest of a path of network nodes.
+        # A list is a path of network nodes; the last one is the nearest.
         block = value[-1] if isinstance(value, (list, tuple)) and value else value
-        kind = host.get(TYPE_KEY)
-        if block_key == BLOCK_KEY and kind and is_ultraserver(kind) is False:
+        instance_type = host.get(TYPE_KEY)
+        if block_key == BLOCK_KEY and instance_type and is_ultraserver(instance_type) is False:
             continue
         if block:
             members.setdefault(_checked("block", block), set()).add(name)
@@ -177,7 +177,7 @@ def slurm_topology(
     if len(tops) > 1:
         # Without a common switch Slurm allocates no job across two trees.
         below[_checked("switch", root)] = tops
-    # Network nodes end in hexadecimal digits, which are not decimal numbers.
+    # Switch names are listed one by one: they end in hexadecimal digits, which a Slurm range cannot express.
     lines = [f"SwitchName={switch} Switches={','.join(sorted(below[switch]))}" for switch in sorted(below)]
     lines += [f"SwitchName={switch} Nodes={hostlist(members[switch])}" for switch in sorted(members)]
     return "".join(f"{line}\n" for line in lines)

@@ -29,17 +29,17 @@ REPORT_SECONDS = 10.0
 TRIES = 3
 
 Report = Callable[[str], None]
-# As in ``session.Aws``: the last one is for an unreadable answer.
+# ``session.Aws.errors``: the exceptions of a failed request. The last one means that the response is unreadable.
 Errors = tuple[type[Exception], ...]
 
 
 class FetchError(Exception):
-    """No region answered, or one did not and all are required; the message is one sentence."""
+    """No region answered, or a required region did not; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """The request. ``requests`` holds the filters of each DescribeInstances; the union of the answers counts."""
+    """The request. ``requests`` has the filters of each DescribeInstances call; the results are merged."""
 
     regions: list[str]
     requests: list[list[dict[str, Any]]]
@@ -50,15 +50,17 @@ class Question:
     full_record: bool = False
     strict_regions: bool = False
     slurm_table_prefix: str = _ec2_enrich.SLURM_TABLE_PREFIX
-    # Used fields of ``record.EXTRAS``, unused fields of ``trim.LONELY``, and keys of tags (None: all).
+    # Optional fields to read, of ``record.EXTRAS``.
     extras: tuple[str, ...] = ()
+    # Fields not to read, of ``trim.LONELY``.
     unread: tuple[str, ...] = ()
+    # Keys of the tags to read; None reads all.
     tags: tuple[str, ...] | None = None
 
 
 @dataclass
 class Answer:
-    """The result. ``account`` is set only if there are no hosts, since only that message needs it."""
+    """The result. ``account`` is set only if there are no hosts, for the warning about that."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -77,6 +79,7 @@ class _Unit:
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failure: str | None = None
+    # Whether a retry of the failed calls would fail as well.
     is_permanent: bool = True
     crash: BaseException | None = None
 
@@ -84,7 +87,7 @@ class _Unit:
         return f"{self.region} ({self.credentials.label})" if self.credentials.label else self.region
 
 
-def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) -> Iterator[dict[str, Any]]:
+def _pages(client: Any, filters: list[dict[str, Any]], unreadable: type[Exception]) -> Iterator[dict[str, Any]]:
     """Yield the pages of DescribeInstances; retry a truncated page, which botocore does not."""
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     token, tries = None, 0
@@ -92,7 +95,7 @@ def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) 
         tries += 1
         try:
             page = client.describe_instances(**request, **({"NextToken": token} if token else {}))
-        except broken:
+        except unreadable:
             if tries == TRIES:
                 raise
             continue
@@ -108,10 +111,10 @@ def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) 
             raise PaginationError(message=f"The same next token was received twice: {token[:40]}")
 
 
-def _instances(unit: _Unit, question: Question, broken: type[Exception]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def _instances(unit: _Unit, question: Question, unreadable: type[Exception]) -> list[dict[str, Any]]:
+    by_id: dict[str, dict[str, Any]] = {}
     for filters in question.requests:
-        for page in _pages(unit.clients["ec2"], filters, broken):
+        for page in _pages(unit.clients["ec2"], filters, unreadable):
             for reservation in page.get("Reservations", ()):
                 owner = reservation.get("OwnerId")
                 for instance in reservation.get("Instances", ()):
@@ -122,8 +125,8 @@ def _instances(unit: _Unit, question: Question, broken: type[Exception]) -> list
                         record.update(_ec2_record.extras(instance))
                     if question.full_record:
                         record["instance"] = _ec2_record.plain(instance)
-                    found[record["instance_id"]] = record
-    return list(found.values())
+                    by_id[record["instance_id"]] = record
+    return list(by_id.values())
 
 
 def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
@@ -136,25 +139,25 @@ def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
     if not unit.records:
         return
     for name in question.enrich:
-        known = _ec2_enrich.ENRICHMENTS[name]
+        enrichment = _ec2_enrich.ENRICHMENTS[name]
         extra = {"prefix": question.slurm_table_prefix} if name == "slurm_names" else {}
         try:
-            known.add(unit.clients[known.service], unit.records, **extra)
+            enrichment.add(unit.clients[enrichment.service], unit.records, **extra)
         except errors as exc:
-            lacking = sum(_ec2_enrich.add_missing_keys(record, name) for record in unit.records)
+            count = sum(_ec2_enrich.add_missing_keys(record, name) for record in unit.records)
             unit.is_permanent = unit.is_permanent and _ec2_session.is_permanent(exc)
             unit.warnings.append(
-                f"{name} is missing for {lacking} hosts of {unit.place()}: "
-                f"{known.call} failed: {_ec2_session.reason(exc)}"
+                f"{name} is missing for {count} hosts of {unit.place()}: "
+                f"{enrichment.call} failed: {_ec2_session.reason(exc)}"
             )
 
 
 def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2_session.Credentials]) -> list[_Unit]:
     services = {"ec2"} | {_ec2_enrich.ENRICHMENTS[name].service for name in question.enrich}
     return [
-        _Unit(region, one, {service: aws.client(service, region, one) for service in sorted(services)})
-        for one in credentials
-        for region in aws.regions(question.regions, one)
+        _Unit(region, credential, {service: aws.client(service, region, credential) for service in sorted(services)})
+        for credential in credentials
+        for region in aws.regions(question.regions, credential)
     ]
 
 
@@ -188,7 +191,7 @@ def _ask_all(units: list[_Unit], question: Question, errors: Errors, report: Rep
         try:
             unit = finished.get(timeout=REPORT_SECONDS)
         except queue.Empty:
-            places = sorted(one.place() for one in pending.values())
+            places = sorted(each.place() for each in pending.values())
             more = f" and {len(places) - 5} more" if len(places) > 5 else ""
             report(f"waiting for {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
             continue
@@ -211,15 +214,15 @@ def _hardware(
     units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: Errors
 ) -> tuple[dict[str, _ec2_hardware.Facts], list[str]]:
     """Return the facts of every instance type found, each queried once, in the first region that has it."""
-    where: dict[str, _Unit] = {}
+    units_by_type: dict[str, _Unit] = {}
     for unit in units:
         for record in unit.records:
-            where.setdefault(record["instance_type"], unit)
-    facts = cache.get(where) if question.hardware == "api" else {}
+            units_by_type.setdefault(record["instance_type"], unit)
+    facts = cache.get(units_by_type) if question.hardware == "api" else {}
     fresh: dict[str, _ec2_hardware.Facts] = {}
     warnings = []
     for unit in units if question.hardware == "api" else ():
-        missing = [name for name, place in where.items() if place is unit and name not in facts]
+        missing = [name for name, place in units_by_type.items() if place is unit and name not in facts]
         if missing:
             try:
                 fresh.update(_ec2_hardware.describe(unit.clients["ec2"], missing))
@@ -231,7 +234,7 @@ def _hardware(
     cache.put(fresh)
     facts.update(fresh)
     unknown = []
-    for name in where:
+    for name in units_by_type:
         if name not in facts:
             facts[name] = _ec2_hardware.from_table(name) or _ec2_hardware.unknown()
             if facts[name]["source"] == "unknown":
@@ -255,24 +258,24 @@ def ask(
     if not question.full_record:
         aws.on(_ec2_trim.EVENT, _ec2_trim.Trim(question.extras, question.unread, question.tags).before_parse)
         aws.on(_ec2_trim.EVENT, _ec2_parse.Instances().before_parse)
-    credentials, refused = aws.credentials()
-    if refused and question.strict_regions:
-        raise refused[0]
+    credentials, rejected = aws.credentials()
+    if rejected and question.strict_regions:
+        raise rejected[0]
     units = _units(aws, question, credentials)
     _ask_all(units, question, aws.errors, report)
     warnings = _region_warnings(units, question.strict_regions)
-    facts, more = _hardware(units, question, cache, aws.errors)
+    facts, hardware_warnings = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
-    answer.warnings += [f"{one}; its hosts are missing from the inventory" for one in refused]
-    answer.complete = all(unit.is_permanent for unit in units) and all(one.is_permanent for one in refused)
+    answer.warnings += [f"{error}; its hosts are missing from the inventory" for error in rejected]
+    answer.complete = all(unit.is_permanent for unit in units) and all(error.is_permanent for error in rejected)
     # Two roles of one account see the same instances.
-    found: dict[str, dict[str, Any]] = {}
+    by_id: dict[str, dict[str, Any]] = {}
     for unit in units:
         answer.warnings += unit.warnings
         for record in unit.records:
-            found.setdefault(record["instance_id"], record)
-    answer.records = list(found.values())
-    answer.warnings += more
+            by_id.setdefault(record["instance_id"], record)
+    answer.records = list(by_id.values())
+    answer.warnings += hardware_warnings
     for record in answer.records:
         attached = record.pop("efa_attached")
         record["accelerators"] = {**facts[record["instance_type"]], "efa_attached": attached}

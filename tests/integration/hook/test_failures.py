@@ -246,7 +246,7 @@ def test_malformed_variables_are_reported_with_place(node, bundle, tmp_path):
     assert ran.status["exit_code"] == 3
     path = tmp_path / "vars.json"
     path.write_text('["a"]')
-    failed(node, node.run(*local, "--vars", str(path)), f"the variables of {path} are a list and no mapping")
+    failed(node, node.run(*local, "--vars", str(path)), f"the variables of {path} must be a mapping of names")
     path.write_text('{"marker_word": "b"}')
     finished(node, node.run(*local, "--vars", str(path)))
     assert node.marks() == ["b False"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb accelerators of the mlcluster command."""
+"""The subcommand accelerators of the mlcluster command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     facts = accelerator.look(host, accelerator.Options(instance_type=args.instance_type, timeout=args.timeout))
     results = verify(facts, args.mig)
     if args.checklist:
-        own = accelerator_checklist.of_machine(host, args.checklist, facts["instance_type"])
-        checks = accelerator_checklist.choose(args.checklist, own)
+        parameters = accelerator_checklist.of_machine(host, args.checklist, facts["instance_type"])
+        checks = accelerator_checklist.choose(args.checklist, parameters)
         results += accelerator_checklist.verify(checks, accelerator_checklist.look(host, checks, facts))
     return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

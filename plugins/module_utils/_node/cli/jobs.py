@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verbs of jobs of the mlcluster command: what the scripts of slurm_jobs start, and what their steps start."""
+"""The subcommands of mlcluster that run inside Slurm jobs: the scripts of slurm_jobs and their steps start them."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def add_verbs(subparsers: t.Any) -> None:
     job = subparsers.add_parser("job", help="run the steps of a job, as its script does, or show them")
     job.add_argument("file", metavar="NAME.json", help="the job, beside its script")
     job.add_argument("--dry-run", action="store_true", help="print every step as a command line without running it")
-    job.add_argument("--nodes", default="", metavar="NAMES", help="with --dry-run: nodes to show, with blanks")
+    job.add_argument("--nodes", default="", metavar="NAMES", help="with --dry-run: node names, separated by spaces")
     job.add_argument(
         "options",
         nargs=argparse.REMAINDER,
         metavar="OPTION",
-        help="more options of sbatch, for a submitted array",
+        help="additional sbatch options; used for a job that submits an array",
     )
     job.set_defaults(handler=run)
-    part = subparsers.add_parser("job-node", help="run the part of a job for one node, as a step of it")
+    part = subparsers.add_parser("job-node", help="run the per-node part of a job, inside a job step")
     part.add_argument("file", metavar="NAME.json", help="the job, beside its script")
-    part.add_argument("words", nargs="*", metavar="WORD", help="arguments of the job for its nodes")
+    part.add_argument("words", nargs="*", metavar="WORD", help="arguments of the per-node part")
     part.set_defaults(handler=run_on_node)
-    verb = subparsers.add_parser("job-verdict", help="evaluate a validation job by the files of its script")
+    verb = subparsers.add_parser("job-verdict", help="evaluate the output of a validation job")
     verb.add_argument("results", metavar="DIRECTORY", help="the directory with the output of the script")
-    verb.add_argument("--asked", required=True, metavar="JSON", help="the request of the job, from its script")
+    verb.add_argument("--asked", required=True, metavar="JSON", help="the options of the job, from its script")
     verb.add_argument(
-        "--nodes", required=True, metavar="NAMES", help="the job's nodes in Slurm's order, separated by blanks"
+        "--nodes", required=True, metavar="NAMES", help="the job's nodes in Slurm's order, separated by spaces"
     )
     verb.add_argument(
         "--started", type=whole_number(0, 1 << 40), metavar="SECONDS", help="when the job began, in seconds since 1970"
@@ -76,13 +76,13 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Run the part of a job kind for each node, and return its exit status; exit 3 for an invalid job."""
+    """Run the per-node part of a job, and return its exit status; exit 3 for an invalid job."""
     host = host or Host()
     try:
         spec = load(host, args.file)
         on_node = JOB_KINDS[spec.kind].on_node
         if on_node is None:
-            raise NodeError(f"jobs of the kind {spec.kind} have no part for a node: start the job with its script")
+            raise NodeError(f"jobs of the kind {spec.kind} have no per-node part: start the job with its script")
         return run_part(spec, host, dict(os.environ), lambda work: on_node(work, args.words))
     except NodeError as exc:
         LOGGER.error("job-node: %s", exc)

@@ -256,7 +256,7 @@ def _judge_passive(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[st
     if open_paths:
         return (
             UNDETERMINABLE,
-            f"nothing is seen to be missing for {' or '.join(open_paths)}: only an active probe can prove it",
+            f"nothing that {' or '.join(open_paths)} needs is known to be missing: only an active probe can prove it",
         )
     why = "; ".join(f"{path} lacks {', '.join(mount['missing'][path])}" for path in DIRECT)
     if not setting(facts["cufile_json"]["settings"], "properties.allow_compat_mode", True):

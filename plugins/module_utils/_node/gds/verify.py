@@ -31,7 +31,7 @@ SOURCE = "NVIDIA GPUDirect Storage Installation and Troubleshooting Guide"
 def verify(facts: dict[str, t.Any], required: t.Sequence[str] = ()) -> list[result.Result]:
     """Return gds.driver, gds.library, gds.module, and per mount gds.mode, gds.prerequisites and gds.layout.
 
-    required are the modes of which one must be active on every mount; without any the verdict reports the facts.
+    Every mount must have one of the modes in required. If required is empty, the verdicts only report the state.
     """
     results = [_driver(facts, required), _library(facts), _module(facts, required)]
     for mount in facts["mounts"]:
@@ -51,16 +51,16 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
             return result.failed("gds.driver", reason, "reset", hint="install the driver, then look at nvidia-smi")
         return result.not_applicable("gds.driver", reason)
     found = f"{driver['version']} ({'open' if driver['open_module'] else 'proprietary'} kernel module)"
-    wanted = "the open kernel module"
+    expected = "the open kernel module"
     hint = "install the open kernel modules of the driver (nvidia-open); GDS works with no others since 1.7.2"
     if driver["open_module"] is False:
         if not set(required) & set(DIRECT):
-            return result.not_applicable("gds.driver", f"found {found}; a direct path needs {wanted}", hint=hint)
-        text = "GDS needs the open kernel module"
-        return result.failed("gds.driver", text, expected=wanted, found=found, hint=hint, source=SOURCE)
-    where = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
+            return result.not_applicable("gds.driver", f"found {found}; a direct path needs {expected}", hint=hint)
+        message = "GDS needs the open kernel module"
+        return result.failed("gds.driver", message, expected=expected, found=found, hint=hint, source=SOURCE)
+    unknown = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
     fields = (
-        Field("open_module", exactly(True), unknown=where),
+        Field("open_module", exactly(True), unknown=unknown),
         Field("loaded", exactly(True), label="whether the driver is loaded"),
         Field("version", is_version, label="the driver's version"),
     )
@@ -81,7 +81,9 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
         return result.not_applicable("gds.library", no_library(facts), hint="install nvidia-gds")
     found = f"libcufile {library['version'] or 'of unknown version'} ({library['path']})"
     if probe is None and not facts["driver"]["loaded"]:
-        return _noted("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())
+        return _informational(
+            "gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope()
+        )
     if probe is None:
         reason = f"{facts['cufile_json']['path']} cannot be read as JSON with comments, so {found} was not opened"
         return result.undeterminable(
@@ -112,8 +114,8 @@ def _module(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
         Field("version", is_version, label="/proc/driver/nvidia-fs/version"),
         Field(
             "registered",
-            _names,
-            bad=_no_names,
+            _are_names,
+            bad=_is_empty,
             text="no storage driver is registered with nvidia-fs: install the drivers that nvidia-gds patches",
             label="/proc/driver/nvidia-fs/modules",
         ),
@@ -122,11 +124,11 @@ def _module(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
     return decide("gds.module", fields, [Subject(nvfs)], f"nvidia-fs {nvfs['version']} with {names}")
 
 
-def _names(value: object) -> bool:
+def _are_names(value: object) -> bool:
     return isinstance(value, dict) and bool(value) and all(map(is_text, value))
 
 
-def _no_names(value: object) -> bool:
+def _is_empty(value: object) -> bool:
     return value == {}
 
 
@@ -160,7 +162,7 @@ def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence
     if mount["probe"]:
         fields["seconds"] = round(sum(outcome["seconds"] for outcome in mount["probe"].values()), 3)
     if mode not in MODES or mode == UNDETERMINABLE:
-        return result.undeterminable("gds.mode", reason or f"the mode reads '{mode}'", **fields)
+        return result.undeterminable("gds.mode", reason or f"the mode '{mode}' is unknown", **fields)
     if any(outcome["state"] == "corrupt" for outcome in mount["probe"].values()):
         return result.failed("gds.mode", reason, "isolate", found=mode, **fields)
     if required and mode not in required:
@@ -172,41 +174,43 @@ def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence
         return result.not_applicable("gds.mode", reason, message=f"{NONE}: {reason}", found=NONE, **fields)
     findings = find_problems(_PROOF, [Subject(mount)])
     if findings.unknown:
-        doubts = "; ".join(finding.sentence() for finding in findings.unknown)
-        return result.undeterminable("gds.mode", f"{mode}: {doubts}", found=mode, **fields)
+        reasons = "; ".join(finding.sentence() for finding in findings.unknown)
+        return result.undeterminable("gds.mode", f"{mode}: {reasons}", found=mode, **fields)
     return result.passed("gds.mode", mode, message=f"{mode}: {reason}", **fields)
 
 
 def _prerequisites(mount: dict[str, t.Any], required: t.Sequence[str]) -> result.Result:
-    lacking = {path: mount["missing"][path] for path in DIRECT}
+    missing = {path: mount["missing"][path] for path in DIRECT}
     scope = result.Scope(device=mount["path"])
-    ready = [path for path in DIRECT if not lacking[path]]
-    text = "; ".join(f"{path}: {', '.join(lacking[path]) or 'nothing'}" for path in DIRECT)
-    wanted = [path for path in DIRECT if path in required]
+    ready = [path for path in DIRECT if not missing[path]]
+    text = "; ".join(f"{path}: {', '.join(missing[path]) or 'nothing'}" for path in DIRECT)
+    required_paths = [path for path in DIRECT if path in required]
     if mount["mode"] in DIRECT and not find_problems(_PROOF, [Subject(mount)]).unknown:
-        return result.passed("gds.prerequisites", lacking, message=f"{mount['mode']} has all it needs", scope=scope)
-    if not ready or (wanted and not set(wanted) & set(ready)):
-        if wanted:
+        return result.passed("gds.prerequisites", missing, message=f"{mount['mode']} has all it needs", scope=scope)
+    if not ready or (required_paths and not set(required_paths) & set(ready)):
+        if required_paths:
             return result.failed(
                 "gds.prerequisites",
                 f"missing for {text}",
-                found=lacking,
-                hint="; ".join(hints(mount, wanted)),
+                found=missing,
+                hint="; ".join(hints(mount, required_paths)),
                 source=SOURCE,
                 scope=scope,
             )
-        return _noted("gds.prerequisites", f"missing for {text}", lacking, scope)
-    reason = f"nothing is seen to be missing for {' or '.join(ready)}, and that proves nothing"
-    return result.undeterminable("gds.prerequisites", reason, found=lacking, scope=scope)
+        return _informational("gds.prerequisites", f"missing for {text}", missing, scope)
+    reason = (
+        f"nothing that {' or '.join(ready)} needs is known to be missing, but this does not prove that the path works"
+    )
+    return result.undeterminable("gds.prerequisites", reason, found=missing, scope=scope)
 
 
 def _layout(mount: dict[str, t.Any], text: str, required: t.Sequence[str]) -> result.Result:
     scope = result.Scope(device=mount["path"])
     if mount["mode"] not in DIRECT and P2PDMA in required and NVFS not in required and mount["layout"] != "disk":
         return result.failed("gds.layout", text, found=mount["layout"], expected="disk", source=SOURCE, scope=scope)
-    return _noted("gds.layout", text, mount["layout"], scope)
+    return _informational("gds.layout", text, mount["layout"], scope)
 
 
-def _noted(check: str, text: str, found: object, scope: result.Scope) -> result.Result:
+def _informational(check: str, message: str, found: object, scope: result.Scope) -> result.Result:
     """Return a verdict for a fact that no option requires."""
-    return result.not_applicable(check, text, message=text, found=found, scope=scope)
+    return result.not_applicable(check, message, message=message, found=found, scope=scope)

@@ -98,7 +98,7 @@ def test_share_that_does_not_answer_leaves_usual_deadline(tmp_path, monkeypatch)
 
 def test_value_that_looks_like_option_is_value():
     words = ["--root", "/node", "--bundle", "--required", "--roles", "--root", *TIMES]
-    with pytest.raises(OptionsError, match=r"--roles takes names, .* not '--root'"):
+    with pytest.raises(OptionsError, match=r"--roles takes role names .* not '--root'"):
         hook_options.parse_options(words)
     options = hook_options.fallback_options(words)
     assert (options.root, options.source, options.required) == (Path("/node"), "--required", None)
@@ -143,8 +143,8 @@ def test_no_variables(tmp_path, text):
         ),
         ('{"a":' * 200000, "the variables of s3://b/vars are not JSON: "),
         ("[" * 20000, "the variables of s3://b/vars are nested too deep to be read"),
-        ("[1]", "the variables of s3://b/vars are a list and no mapping"),
-        ('{"a-b": 1, "2": 2}', "the variables of s3://b/vars have names that Ansible does not take: '2', 'a-b'"),
+        ("[1]", "the variables of s3://b/vars must be a mapping of names to values, found list"),
+        ('{"a-b": 1, "2": 2}', "the variables of s3://b/vars have invalid names: '2', 'a-b'"),
     ],
 )
 def test_malformed_variables(tmp_path, text, sentence):

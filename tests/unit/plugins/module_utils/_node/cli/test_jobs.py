@@ -107,7 +107,7 @@ def test_job_outside_slurm_or_invalid_is_usage_error(tmp_path, capsys, job, monk
 def test_kind_without_node_part_is_usage_error(tmp_path, capsys, job):
     code, printed = call(capsys, tmp_path, "job-node", job, "0")
     assert code == 3 and printed.err == (
-        "job-node: jobs of the kind node_smoke have no part for a node: start the job with its script\n"
+        "job-node: jobs of the kind node_smoke have no per-node part: start the job with its script\n"
     )
 
 

@@ -295,7 +295,7 @@ def test_passive_is_undeterminable_if_nothing_is_missing():
     found, reason = mode(host, Asker(outcome(step="open", log=BOTH_IN_LOG)), active=False)
     assert (found, reason) == (
         "undeterminable",
-        "nothing is seen to be missing for nvfs or p2pdma: only an active probe can prove it",
+        "nothing that nvfs or p2pdma needs is known to be missing: only an active probe can prove it",
     )
 
 
