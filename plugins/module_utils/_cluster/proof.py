@@ -122,13 +122,19 @@ def launch(
         "TagSpecifications": _tagged(tags, "instance", "volume"),
         **_ending_disks(image),
     }
-    record = _write(path, {**record, "requested": int(time.time())})
+
+    def request_instance() -> t.Any:
+        nonlocal record
+        record = _write(path, {**record, "requested": int(time.time())})
+        return ec2.run_instances(**request)
+
     with aws.doing(f"launching a {wanted['type']}"):
         try:
-            answer = _patiently(lambda: ec2.run_instances(**request), sleep)
+            answer = _patiently(request_instance, sleep)
         except Exception as exc:
-            if is_refused(exc):
-                _write(path, {**record, "refused": aws.code(exc)})
+            # The last try may be the one that arrived, minutes after the first: a sweep waits from now on.
+            end = {"requested": int(time.time()), **({"refused": aws.code(exc)} if is_refused(exc) else {})}
+            _write(path, {**record, **end})
             raise
     instance = answer["Instances"][0]["InstanceId"]
     record = _write(path, {**record, "instances": [instance]})

@@ -210,6 +210,24 @@ def test_lost_answer_is_not_a_refusal(path, launch, error, is_refused):
     assert ("refused" in record) is is_refused and record["requested"]
 
 
+def test_sweep_waits_from_the_last_try_of_the_launch(path, launch, monkeypatch):
+    """boto3 repeats a request without an answer for minutes, and any of its tries may have arrived."""
+    clock, ec2 = [1000.0], FakeEc2(path, run_instances=[refusal("InvalidGroup.NotFound")])
+    monkeypatch.setattr(proof.time, "time", lambda: clock[0])
+
+    def run_instances(**request):
+        clock[0] += 400
+        answer = FakeEc2.__getattr__(ec2, "run_instances")(**request)
+        raise botocore.exceptions.ReadTimeoutError(endpoint_url="x") if answer else AssertionError
+
+    ec2.run_instances = run_instances
+    with pytest.raises(aws.AwsError, match=r"launching a c5d\.large failed"):
+        launch(ec2)
+    # While it is asked, the record has the time of this try; after the failure that of its end.
+    assert [seen["requested"] for _request, seen in ec2.named("run_instances")] == [1000, 1400]
+    assert json.loads(path.read_text())["requested"] == 1800
+
+
 @pytest.mark.parametrize(
     ("operation", "sentence"),
     [("import_key_pair", "importing the key pair prove-1"), ("create_security_group", "creating the security group")],
