@@ -716,3 +716,48 @@ def test_directory_that_cannot_be_made_is_one_sentence(source, server, tmp_path,
 def test_verb_has_to_be_given():
     with pytest.raises(SystemExit, match="3"):
         command.main(["backup"])
+
+
+def test_folder_in_place_of_a_file_is_restored_and_the_reverse(source, server, tmp_path):
+    """Both cannot be restored together, and the earlier one is replaced, as a file is by a later one of its name."""
+    assert backup.Backup(source, server.prefix()).push().ok
+    (source / "a").unlink()
+    shutil.rmtree(source / "sub")
+    write(source, a__b__c=b"in a folder", sub=b"a file")
+    assert sorted(backup.Backup(source, server.prefix()).push().copied) == ["a/b/c", "sub"]
+    assert sorted(backup.Backup(source, server.prefix()).manifest()) == ["a/b/c", "empty", "sub"]
+    back = backup.Backup(tmp_path / "back", server.prefix())
+    assert back.restore().problems == [] and tree(tmp_path / "back") == tree(source)
+    # The objects of the earlier ones stay.
+    assert server.prefix().get("a") == b"one"
+
+
+def test_file_stays_listed_until_the_folder_of_its_name_is_sent(source, server, pauses):
+    assert backup.Backup(source, server.prefix()).push().ok
+    (source / "a").unlink()
+    write(source, a__b=b"in a folder")
+    prefix = server.prefix()
+    Unwell(prefix, "PutObject", 100, of="/a/b")
+    assert not backup.Backup(source, prefix).push().ok
+    assert "a" in backup.Backup(source, server.prefix()).manifest()
+
+
+def test_manifest_of_an_earlier_version_with_both_is_mended(source, server):
+    assert backup.Backup(source, server.prefix()).push().ok
+    text = json.loads(server.prefix().get(backup.MANIFEST))
+    text["files"]["a/b"] = text["files"]["empty/c"] = text["files"]["a"]
+    server.prefix().put(backup.MANIFEST, json.dumps(text).encode())
+    for name in ("a/b", "empty/c"):
+        send_in_one_part(server, f"run/{name}", b"one")
+    backup.Backup(source, server.prefix()).push()
+    assert sorted(backup.Backup(source, server.prefix()).manifest()) == ["a", "empty", "sub/b"]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_folder_in_place_of_a_restored_file_is_kept(source, server, tmp_path, overwrite):
+    backup.Backup(source, server.prefix()).push()
+    write(tmp_path / "back", a__b=b"of others")
+    report = backup.Backup(tmp_path / "back", server.prefix()).restore(overwrite=overwrite)
+    (problem,) = report.problems
+    assert problem == f"{tmp_path}/back/a is a folder and was a file when it was backed up: move it away"
+    assert (tmp_path / "back" / "a" / "b").read_bytes() == b"of others"

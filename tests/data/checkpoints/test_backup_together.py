@@ -17,7 +17,7 @@ import types
 import botocore.awsrequest
 import pytest
 from mlcluster_data.checkpoints import backup
-from mlcluster_data.checkpoints.backup_order import current, merged
+from mlcluster_data.checkpoints.backup_order import current, merged, possible
 from mlcluster_data.checkpoints.directory import INDEX, DirectoryStore, Manifest, step_name, verify
 from mlcluster_data.checkpoints.s3 import S3Store
 from mlcluster_data.files import s3
@@ -397,3 +397,18 @@ def test_replaced_object_takes_its_checkpoint_from_the_list():
     # Files that this run did not change are not judged again.
     assert current(ONE, ONE, {}) == (ONE, [])
     assert current({}, MORE, objects_of(MORE, notes="theirs")) == ({}, ["notes"])
+
+
+@pytest.mark.parametrize(
+    ("names", "own", "expected"),
+    [
+        ("a a/b ab", "a", "a ab"),
+        ("a a/b a/b/c ab", "a/b/c", "a/b/c ab"),
+        ("a a/b", "", "a a/b"),
+        # A name that is not listed replaces nothing.
+        ("a/b", "a", "a/b"),
+        ("step-00000001 step-00000001/complete", "step-00000001/complete other", "step-00000001/complete"),
+    ],
+)
+def test_later_folder_takes_the_place_of_a_file_and_the_reverse(names, own, expected):
+    assert list(possible(dict.fromkeys(names.split(), "of"), own.split())) == expected.split()

@@ -36,7 +36,7 @@ from ..locks.directory import STAGE_NAME as STAGE_LOCK
 from ..locks.directory import TRAIN_NAME as TRAIN_LOCK
 from ..locks.directory import Lock, LockedError, check_below, only_writer
 from . import directory as checkpoint_store
-from .backup_order import checkpoint_of, current, merged, places, rounds, sound
+from .backup_order import checkpoint_of, current, merged, places, possible, rounds, sound
 from .directory import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
 
 URL = "s3://BUCKET/PREFIX"
@@ -482,6 +482,8 @@ class Backup:
             if folder.is_plain(last) and state and state.st_size == copy.size and folder.digest(last) == copy.sum:
                 return "same"
             mixes = last != COMPLETE and _is_of_another(folder, copies.get(f"{'/'.join(folders)}/{COMPLETE}"))
+            if state is not None and stat.S_ISDIR(state.st_mode):
+                raise BackupError(f"{target} is a folder and was a file when it was backed up: move it away")
             taken = target if state is not None else target.with_name(COMPLETE) if mixes else None
             if taken and not overwrite:
                 raise BackupError(f"{taken} is there and differs from the backup: move it away, or allow overwriting")
@@ -515,6 +517,7 @@ class Backup:
 
     def _write(self, before: dict[str, Copy], proved: dict[str, Copy]) -> None:
         """Add the changes of this run to the manifest, and keep those that another run wrote meanwhile."""
+        proved = possible(proved, self._walked)
         if proved == before:
             return
         for _try in range(MANIFEST_TRIES):
@@ -522,7 +525,8 @@ class Backup:
             now = self._parsed(found[0]) if found else {}
             # After the manifest was read: who replaces an object later, replaces its entry later, too.
             listed, replaced = current(before, proved, self.prefix.list())
-            files = {name: dataclasses.asdict(of) for name, of in sorted(merged(before, listed, now).items())}
+            result = possible(merged(before, listed, now), self._walked)
+            files = {name: dataclasses.asdict(of) for name, of in sorted(result.items())}
             text = json.dumps({"schema": SCHEMA, "files": files}).encode()
             if self._write_manifest(text, found[1] if found else None):
                 urls = (self.prefix.url_of(proved[name].object_name(name)) for name in replaced)

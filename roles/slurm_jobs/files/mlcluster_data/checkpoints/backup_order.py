@@ -120,6 +120,26 @@ def merged(before: Files, proved: Files, now: Files) -> Files:
     return found
 
 
+def possible(files: Files, own: Container[str]) -> Files:
+    """Return the files that can exist together with those of this run, whose names are ``own``.
+
+    A folder may have the name of an earlier file, or a file that of an earlier folder: the later one replaces it.
+    """
+    names = {name for name in files if name in own}
+    folders = {above for name in names for above in _above(name)}
+    return {
+        name: of
+        for name, of in files.items()
+        if name in names or not (name in folders or any(above in names for above in _above(name)))
+    }
+
+
+def _above(name: str) -> list[str]:
+    """Return the folders above a file."""
+    parts = name.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
 def _sum(copy: Listed | None) -> FileSum | None:
     return copy.sum if copy else None
 
