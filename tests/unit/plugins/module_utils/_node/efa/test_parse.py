@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The outputs are those in public issues and in the documentation of AWS and NVIDIA."""
+"""Tests of the EFA parsers; the outputs are from public issues and from the documentation of AWS and NVIDIA."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ efa-config_1.10_all libfabric-aws-bin_1.16.0~amzn3.0_amd64 libibverbs1_41.0-1_am
         ("domain: x\nprovider: efa\n  type: FI_EP_RDM\n", [], 0),
     ],
 )
-def test_domains_are_counted_once_in_every_shape(text, domains, fabrics):
+def test_rdm_domains_of_every_fi_info_format(text, domains, fabrics):
     endpoints = parse.parse_fi_info(text)
     assert parse.rdm_domains(endpoints) == domains
     assert len({entry.get("fabric") for entry in endpoints} - {None}) == fabrics
@@ -156,11 +156,11 @@ def test_packages_of_installer_are_recognized(name, own):
         ("9" * 20, None),
     ],
 )
-def test_limit(word, value):
+def test_parse_limit(word, value):
     assert parse.parse_limit(word) == value
 
 
-def test_last_line_for_everybody_decides_on_login():
+def test_login_limit_is_last_wildcard_line():
     files = {
         "/etc/security/limits.conf": "* soft memlock 64\n# * hard memlock 1\nroot - memlock unlimited\n",
         "/etc/security/limits.d/01_efa.conf": training_host.EFA_LIMITS,
@@ -176,7 +176,7 @@ def test_last_line_for_everybody_decides_on_login():
     assert parse.login_memlock({})["soft"] is None
 
 
-def test_limits_of_process():
+def test_process_memlock():
     assert parse.process_memlock(training_host.limits("unlimited")) == {"soft": "unlimited", "hard": "unlimited"}
     assert parse.process_memlock(training_host.limits("8388608")) == {"soft": 8388608, "hard": 8388608}
     assert parse.process_memlock("Max locked memory  much  much  bytes\n") is None
@@ -208,7 +208,7 @@ def test_plugin_version(text, version):
     assert parse.plugin_version(text) == version
 
 
-def test_huge_pages():
+def test_parse_meminfo_pages():
     text = "MemTotal: 1 kB\nHugePages_Total:    5128\nHugePages_Free:       12\nHugepagesize:       2048 kB\n"
     assert parse.parse_meminfo_pages(text) == {"total": 5128, "free": 12, "size_kib": 2048}
     assert parse.parse_meminfo_pages("") == {"total": None, "free": None, "size_kib": None}
@@ -251,14 +251,14 @@ WORDS = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=30).map("".join)))
-def test_no_text_stops_parser(text):
+def test_parsers_accept_any_text(text):
     for parser in PARSERS:
         parser(text)
 
 
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("text", [" ", "\n", "\t", "a ", "a: ", "name ", '	x (a) => /"a ', "1.", "(a) => "])
-def test_no_long_line_holds_parser(parser, text):
+def test_parsers_are_fast_on_long_lines(parser, text):
     parser(text * 100_000 + "x")
 
 
@@ -278,15 +278,15 @@ def endpoint(**fields):
         ({"provider": "efa;ofi_rxd"}, []),
     ],
 )
-def test_reliable_endpoint_of_efa_itself_names_its_device(fields, domains):
+def test_rdm_endpoint_of_efa_has_device_name(fields, domains):
     assert parse.rdm_domains([endpoint(**fields)]) == domains
 
 
-def test_endpoint_without_its_fields_is_none():
+def test_endpoint_with_missing_fields_is_ignored():
     assert parse.rdm_domains([{}, {"provider": "efa"}, {"type": "FI_EP_RDM", "domain": "x"}]) == []
 
 
-def test_first_value_of_field_of_endpoint_counts():
+def test_endpoint_with_repeated_field_keeps_first_value():
     assert parse.parse_fi_info("provider: efa\n  domain:  a \n  domain: b\n domain= c\n") == [
         {"provider": "efa", "domain": "a"}
     ]
@@ -297,7 +297,7 @@ def test_first_value_of_field_of_endpoint_counts():
     [
         ("efa_1.16.0_amd64", {"name": "efa", "version": "1.16.0"}),
         ("a_1_b_c", {"name": "a", "version": "1"}),
-        # One underscore is part of the name of an .rpm, and so are two with an architecture of its own.
+        # In an .rpm name, underscores belong to the name.
         ("a_b-1-2.noarch", {"name": "a_b", "version": "1-2"}),
         ("a_b_c-1-2.x86_64", {"name": "a_b_c", "version": "1-2"}),
         ("a-b-1-2.el8.aarch64", {"name": "a-b", "version": "1-2.el8"}),
@@ -305,7 +305,7 @@ def test_first_value_of_field_of_endpoint_counts():
         ("word", None),
     ],
 )
-def test_package_of_marker(word, package):
+def test_parse_marker_package_line(word, package):
     assert parse.parse_marker(f"# Packages installed:\n{word}\n")["packages"] == ([package] if package else [])
 
 
@@ -324,7 +324,7 @@ def test_package_of_marker(word, package):
         ("* - memlock 0", 0, 0),
     ],
 )
-def test_line_of_limits(line, soft, hard):
+def test_login_memlock_of_one_line(line, soft, hard):
     found = parse.login_memlock({"/a": line})
     assert (found["soft"], found["hard"]) == (soft, hard)
     assert (found["soft_file"], found["hard_file"]) == (
@@ -333,7 +333,7 @@ def test_line_of_limits(line, soft, hard):
     )
 
 
-def test_own_limits_are_those_of_others_that_are_lower():
+def test_own_memlock_has_finite_user_and_group_limits():
     text = (
         "* - memlock 1\nroot - memlock 2\n@ml hard memlock 5\nana - memlock unlimited\n%g soft memlock 0\n"
         "bob - nofile 7\neve - memlock 9 x\n# zoe - memlock 3\n"
@@ -352,7 +352,7 @@ def test_limits_of_process_are_whole_numbers():
     assert parse.process_memlock(line.format("9" * 21, 1)) is None
 
 
-def test_first_value_of_field_of_modinfo_counts():
+def test_modinfo_with_repeated_field_keeps_first_value():
     text = "filename:  /lib/efa.ko\nversion: 2.17.2g\nversion: 3\n: nothing\nword\nalias:\n"
     assert parse.parse_modinfo(text) == {"filename": "/lib/efa.ko", "version": "2.17.2g", "alias": ""}
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which checkpoint is the last good one, and that it is never the one that goes."""
+"""Tests of finding the latest complete checkpoint, and that pruning never removes it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ MARKS = {
 
 
 @pytest.mark.parametrize("what", MARKS)
-def test_mark_that_proves_no_copy_of_content_keeps_checkpoint(tmp_path, verb, what):
+def test_checkpoint_with_invalid_backup_mark_is_kept(tmp_path, verb, what):
     old = make(tmp_path / "c", 1, backed_up=True)
     new = make(tmp_path / "c", 2, backed_up=True)
     assert verb("--not-backed-up") == (0, [])
@@ -90,14 +90,14 @@ def test_mark_that_proves_no_copy_of_content_keeps_checkpoint(tmp_path, verb, wh
     assert pathlib.Path(new).exists() and pathlib.Path(old).exists()
 
 
-def test_mark_without_marker_is_no_copy(tmp_path, verb):
+def test_backup_mark_without_marker_is_incomplete(tmp_path, verb):
     half = pathlib.Path(make(tmp_path / "c", 1, complete=False))
     checkpoints.end_copy(str(half), "s3://b/x", None)
     assert verb() == (0, [f"{half}: incomplete"])
 
 
-def test_begun_copy_has_no_mark_that_earlier_versions_read(tmp_path):
-    """They take any file of that name for a verified copy, and remove the checkpoint."""
+def test_begun_copy_does_not_have_mark_of_finished_copy(tmp_path):
+    """Earlier versions treat any file .backed-up as a verified copy, and would remove the checkpoint."""
     made = pathlib.Path(make(tmp_path, 1, backed_up=True))
     checkpoints.begin_copy(str(made), "s3://b/y", None)
     assert [path.name for path in made.glob(".*")] == [".backup-begun"]
@@ -119,14 +119,14 @@ def test_begun_copy_has_no_mark_that_earlier_versions_read(tmp_path):
         ({checkpoints.BEGUN: '{"target": "s3://b/y"}', checkpoints.BACKED_UP: '{"target": "s3://b/x"}'}, True),
     ],
 )
-def test_copy_at_target_is_known_by_either_mark(tmp_path, texts, expected):
+def test_copy_at_target_is_found_by_either_mark(tmp_path, texts, expected):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     assert checkpoints.has_copy_at(Host(), str(tmp_path), "s3://b/x") is expected
 
 
-def test_later_copy_is_no_checkpoint_of_a_folder(tmp_path, verb):
-    """A name that ends in a number is one, also that of a folder with all copies of S3."""
+def test_second_copy_is_not_listed_as_checkpoint(tmp_path, verb):
+    """A directory whose name ends in a number is a checkpoint, so the name of a second copy ends otherwise."""
     again = checkpoints.next_place("step-1", "0" * 64)
     (tmp_path / "c" / again).mkdir(parents=True)
     (tmp_path / "c" / again / "complete").touch()
@@ -167,8 +167,8 @@ def test_content_follows_linked_directories_and_ends(tmp_path):
     assert checkpoints.content(str(made)) != before
 
 
-def test_link_without_target_hides_no_checkpoint(tmp_path, verb):
-    """A copy of its own target was made; the target is in an older checkpoint that was removed since."""
+def test_dangling_link_does_not_hide_checkpoints(tmp_path, verb):
+    """The target of the link was in an older checkpoint, and was removed after the copy was made."""
     folder = tmp_path / "c"
     old = make(folder, 1)
     linked = pathlib.Path(make(folder, 2))
@@ -180,8 +180,8 @@ def test_link_without_target_hides_no_checkpoint(tmp_path, verb):
     assert verb("--not-backed-up") == (0, [new, str(linked), old])
 
 
-def test_link_to_itself_is_no_file_and_hides_no_checkpoint(tmp_path, verb, capsys):
-    """Unlike a file on a server that is away, it never has content."""
+def test_link_to_itself_does_not_hide_checkpoints(tmp_path, verb, capsys):
+    """Unlike a file on an unreachable server, such a link never has content."""
     folder = tmp_path / "c"
     old, listed, marked = (make(folder, step) for step in (1, 2, 3))
     pathlib.Path(listed, "more").symlink_to("more")
@@ -199,12 +199,12 @@ def test_directory_without_files_has_no_content(tmp_path):
         checkpoints.content(str(tmp_path / "missing"))
 
 
-def test_none_is_reported(verb):
+def test_empty_directory_has_no_latest_checkpoint(verb):
     assert verb("--latest") == (2, [])
     assert verb("--prune", "1") == (0, [])
 
 
-def test_old_ones_go_once_they_are_backed_up(tmp_path, verb):
+def test_prune_removes_backed_up_old_checkpoints(tmp_path, verb):
     folder = tmp_path / "c"
     made = [make(folder, step, backed_up=step != 2) for step in (1, 2, 3, 4)]
     half = make(folder, 0, complete=False)
@@ -214,7 +214,7 @@ def test_old_ones_go_once_they_are_backed_up(tmp_path, verb):
     assert [path.name for path in folder.iterdir()] == ["step-4"]
 
 
-def test_newer_one_that_is_being_written_is_left_unchanged(tmp_path, verb):
+def test_prune_keeps_newer_incomplete_checkpoint(tmp_path, verb):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2, complete=False)
     assert verb("--prune", "1") == (0, [])
@@ -224,7 +224,7 @@ def refuse(*given, **_named):
     raise OSError(5, f"I/O error at {given}")
 
 
-def test_failed_removal_is_failure(tmp_path, verb, monkeypatch):
+def test_prune_with_failed_removal_fails(tmp_path, verb, monkeypatch):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2)
     monkeypatch.setattr(checkpoints, "remove", refuse)
@@ -244,7 +244,7 @@ ENTRIES = st.lists(
 
 
 @given(ENTRIES, st.integers(-1, 4), st.booleans())
-def test_newest_good_one_never_goes(entries, keep, backed_up_only):
+def test_newest_complete_checkpoint_is_never_removable(entries, keep, backed_up_only):
     found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
     leaving = checkpoints.removable(found, keep, backed_up_only, lambda _entry: True)
     newest = checkpoints.latest(found)
@@ -268,7 +268,7 @@ def test_interrupted_removal_leaves_no_complete_checkpoint(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["{}", "step-{}", "v2-{}", "2026-run.{}", "{:04d}"])
-def test_every_digit_at_end_of_name_counts(tmp_path, verb, name):
+def test_step_is_number_at_end_of_name(tmp_path, verb, name):
     paths = {step: make(tmp_path / "c", step, name=name) for step in (95, 1000, 950)}
     newest = paths[1000]
     assert verb("--latest") == (0, [newest])
@@ -276,7 +276,7 @@ def test_every_digit_at_end_of_name_counts(tmp_path, verb, name):
     assert os.listdir(tmp_path / "c") == [os.path.basename(newest)]
 
 
-def test_directories_of_another_name_are_somebody_elses(tmp_path, verb):
+def test_prune_keeps_directories_with_other_names(tmp_path, verb):
     folder = tmp_path / "c"
     for step in (100, 200, 1000):
         make(folder, step)
@@ -288,7 +288,7 @@ def test_directories_of_another_name_are_somebody_elses(tmp_path, verb):
     assert all(os.path.isdir(path) for path in others)
 
 
-def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
+def test_prune_counts_each_name_prefix_separately(tmp_path, verb):
     folder = tmp_path / "c"
     kept = [make(folder, 10, name="small-{}"), make(folder, 5000, name="large-{}")]
     gone = make(folder, 4000, name="large-{}")
@@ -296,7 +296,7 @@ def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
     assert all(os.path.isdir(path) for path in kept)
 
 
-def test_rest_of_killed_removal_goes_with_next_one(tmp_path, verb):
+def test_prune_finishes_interrupted_removal(tmp_path, verb):
     folder = tmp_path / "c"
     make(folder, 100)
     left = folder / f"{checkpoints.REMOVING}step-50"
@@ -308,7 +308,7 @@ def test_rest_of_killed_removal_goes_with_next_one(tmp_path, verb):
 
 
 @pytest.mark.parametrize("name", ["notes", "notes2024", "eval-50", "step-50-copy", ".step-50", "step-50-0123ABCD"])
-def test_foreign_entry_named_like_removal_stays(tmp_path, verb, name):
+def test_prune_keeps_foreign_entry_with_removal_prefix(tmp_path, verb, name):
     folder = tmp_path / "c"
     make(folder, 100)
     (folder / f"{checkpoints.REMOVING}{name}" / "deep").mkdir(parents=True)
@@ -317,7 +317,7 @@ def test_foreign_entry_named_like_removal_stays(tmp_path, verb, name):
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_link_or_file_called_as_removal_stays(tmp_path, verb, kind):
+def test_prune_keeps_link_or_file_with_removal_prefix(tmp_path, verb, kind):
     folder, left = tmp_path / "c", tmp_path / "c" / f"{checkpoints.REMOVING}step-50"
     make(folder, 100)
     (tmp_path / "kept").mkdir()
@@ -329,7 +329,7 @@ def test_link_or_file_called_as_removal_stays(tmp_path, verb, kind):
     assert left.exists() and (tmp_path / "kept").is_dir()
 
 
-def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatch):
+def test_removal_syncs_rename_before_it_deletes_files(tmp_path, verb, monkeypatch):
     folder = tmp_path / "c"
     for step in (1, 2):
         make(folder, step)
@@ -344,8 +344,8 @@ def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatc
     assert order == [("rename", leaving), ("fsync", handle), ("remove_tree", leaving)]
 
 
-def test_entry_that_took_name_since_look_stays(tmp_path, verb):
-    """The directory above is a link that leads to somebody else's checkpoints by then."""
+def test_remove_keeps_directory_replaced_since_look(tmp_path, verb):
+    """The parent directory is a link, which was changed to the checkpoints of another user."""
     for folder in ("mine", "theirs"):
         (tmp_path / folder).mkdir()
         for step in (1, 2):
@@ -362,8 +362,8 @@ def test_entry_that_took_name_since_look_stays(tmp_path, verb):
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ELOOP, errno.EACCES, errno.ESTALE])
 @pytest.mark.parametrize("what", ["stat", "listdir", "lstat", "open"])
-def test_absent_server_leaves_checkpoints_unknown(tmp_path, verb, monkeypatch, capsys, what, number):
-    """An error for the marker of a good one is not that it has none, by which it would go. Automounters give ELOOP."""
+def test_io_error_on_marker_is_undeterminable(tmp_path, verb, monkeypatch, capsys, what, number):
+    """A marker that cannot be read is not a missing marker, so nothing is removed. Automounters return ELOOP."""
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     before = getattr(os, what)
 
@@ -380,7 +380,7 @@ def test_absent_server_leaves_checkpoints_unknown(tmp_path, verb, monkeypatch, c
     assert all(os.path.isdir(path) for path in made)
 
 
-def test_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
+def test_names_that_cannot_be_printed_are_ignored(tmp_path, verb):
     folder = tmp_path / "c"
     made = make(folder, 1)
     others = [make(folder, 9, name="a\n{}"), make(folder, 9, name="b\udce9-{}")]
@@ -389,8 +389,8 @@ def test_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
 
 
 @pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
-def test_two_that_take_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when):
-    """The second begins and ends in the midst of the first: before its first renaming, or with a file half gone."""
+def test_concurrent_prunes_both_succeed(tmp_path, verb, monkeypatch, when):
+    """The second prune runs during the first: before its first rename, or while it deletes files."""
     folder = tmp_path / "c"
     made = [make(folder, step) for step in (1, 2, 3)]
     os.mkdir(f"{made[0]}/deep")
@@ -407,7 +407,7 @@ def test_two_that_take_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when)
     monkeypatch.undo()
     assert (first[0], second[0][0]) == (0, 0)
     assert os.listdir(folder) == ["step-3"]
-    # Each is named by the one that took it.
+    # Each prune reports only checkpoints that it removed.
     assert set(first[1]) | set(second[0][1]) <= set(made[:2])
 
 
@@ -419,7 +419,7 @@ def test_two_that_take_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when)
         lambda path: (path / "complete").write_text('{"schema": "mlcluster.checkpoint/1", "files": null}'),
     ],
 )
-def test_checkpoint_without_listed_file_displaces_no_good_one(tmp_path, verb, damage):
+def test_checkpoint_with_missing_file_is_not_latest(tmp_path, verb, damage):
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     marker = {"schema": checkpoints.MANIFEST, "files": {"weights": {"size": 1, "sha256": "…"}}}
     for path in made:
@@ -431,7 +431,7 @@ def test_checkpoint_without_listed_file_displaces_no_good_one(tmp_path, verb, da
 
 
 @given(ENTRIES, st.integers(-1, 4), st.booleans(), st.sets(st.integers(0, 9)))
-def test_good_ones_stay_whatever_is_damaged(entries, keep, backed_up_only, damaged):
+def test_undamaged_checkpoints_stay_beside_damaged_ones(entries, keep, backed_up_only, damaged):
     found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
     good = [entry for entry in found if entry.complete and entry.step not in damaged]
     leaving = checkpoints.removable(found, keep, backed_up_only, lambda entry: entry in good)
@@ -463,12 +463,12 @@ def sealed(folder, step, content=b"x"):
     return str(path)
 
 
-def test_flipped_bit_in_newest_drives_no_good_one_out(tmp_path, verb, capsys):
+def test_prune_does_not_count_damaged_newest_checkpoint(tmp_path, verb, capsys):
     folder = tmp_path / "c"
     made = [sealed(folder, step, b"y" if step == 4 else b"x") for step in (1, 2, 3, 4)]
     half = make(folder, 0, complete=False)
     assert verb("--prune", "1") == (0, [made[1], made[0]])
-    # The trainer gives a directory this name when it is complete: that one was put there by somebody.
+    # step-0 stays: the trainer uses this name only for complete checkpoints, so this directory is not its own.
     assert sorted(os.listdir(folder)) == [os.path.basename(half), "step-3", "step-4"]
     pathlib.Path(made[2], "weights").write_bytes(b"z")
     make(folder, 1, complete=False)
@@ -477,7 +477,7 @@ def test_flipped_bit_in_newest_drives_no_good_one_out(tmp_path, verb, capsys):
     assert f"{made[3]}/weights has other content than was written" in log
 
 
-def test_marker_that_cannot_be_read_proves_nothing(tmp_path, monkeypatch):
+def test_missing_marker_does_not_prove_content(tmp_path, monkeypatch):
     made = sealed(tmp_path, 1)
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
     assert checkpoints.has_its_content(Host(), entry, "complete")
@@ -485,14 +485,14 @@ def test_marker_that_cannot_be_read_proves_nothing(tmp_path, monkeypatch):
     assert not checkpoints.has_its_content(Host(), entry, "complete")
 
 
-def test_nothing_is_read_where_nothing_may_go(tmp_path, verb, monkeypatch):
+def test_prune_reads_no_files_if_none_is_removable(tmp_path, verb, monkeypatch):
     for step in (1, 2):
         sealed(tmp_path / "c", step)
     monkeypatch.setattr(Host, "sha256", refuse)
     assert verb("--prune", "2") == (0, [])
 
 
-def test_marker_without_sum_is_no_manifest(tmp_path, verb):
+def test_manifest_without_checksums_is_incomplete(tmp_path, verb):
     made = [sealed(tmp_path / "c", step) for step in (1, 2)]
     files = {"weights": {"size": 1}}
     pathlib.Path(made[1], "complete").write_text(json.dumps({"schema": checkpoints.MANIFEST, "files": files}))
@@ -500,7 +500,7 @@ def test_marker_without_sum_is_no_manifest(tmp_path, verb):
 
 
 @pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
-def test_marker_without_sums_proves_by_its_existence(tmp_path, verb, marker):
+def test_marker_of_other_format_counts_as_complete(tmp_path, verb, marker):
     made = make(tmp_path / "c", 1)
     pathlib.Path(made, "complete").write_text(marker)
     assert verb("--latest") == (0, [made])
@@ -524,8 +524,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_damaged_manifest_of_newest_drives_no_good_one_out(tmp_path, verb, what):
-    """The trainer takes it for torn, and would have nothing to resume from."""
+def test_prune_does_not_count_damaged_newest_manifest(tmp_path, verb, what):
+    """The trainer rejects a checkpoint with a damaged manifest, and needs an older one to resume from."""
     made = [sealed(tmp_path / "c", step) for step in (1, 2, 3)]
     marker = pathlib.Path(made[2], "complete")
     marker.write_text(WRONG[what](marker.read_text()))
@@ -533,7 +533,7 @@ def test_damaged_manifest_of_newest_drives_no_good_one_out(tmp_path, verb, what)
     assert sorted(os.listdir(tmp_path / "c")) == ["step-2", "step-3"]
 
 
-def test_every_flipped_bit_of_manifest_is_noticed(tmp_path):
+def test_every_flipped_bit_of_manifest_is_detected(tmp_path):
     path = pathlib.Path(sealed(tmp_path, 12), "complete")
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
     good = path.read_bytes()
@@ -545,7 +545,7 @@ def test_every_flipped_bit_of_manifest_is_noticed(tmp_path):
         assert not checkpoints.has_its_content(Host(), entry, "complete"), bad
 
 
-def test_manifest_without_seal_is_of_earlier_version(tmp_path):
+def test_manifest_without_own_checksum_is_accepted(tmp_path):
     path = pathlib.Path(sealed(tmp_path, 1), "complete")
     before = json.loads(path.read_text())
     del before["sha256"]
@@ -554,7 +554,7 @@ def test_manifest_without_seal_is_of_earlier_version(tmp_path):
     assert checkpoints.has_its_content(Host(), entry, "complete", lists_files=True)
 
 
-def test_marker_of_another_training_may_be_json(tmp_path, verb):
+def test_json_marker_of_other_training_counts_as_complete(tmp_path, verb):
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     for path in made:
         pathlib.Path(path, "complete").write_text('{"step": 1, "world_size": 8, "schema": "x"}')

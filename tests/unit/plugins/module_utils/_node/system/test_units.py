@@ -17,7 +17,7 @@ def test_several_units():
 
 
 def enabled(**links):
-    """Return whether a.service starts at boot on a host with these links, of the unit and of the target."""
+    """Return whether a.service starts at boot; links has the targets of the links ``unit`` and ``wants``."""
     host = training_host.TrainingHost()
     host.files["/usr/lib/systemd/system/a.service"] = "[Unit]"
     host.links = {"/etc/systemd/system/a.service": "/usr/lib/systemd/system/a.service", f"{WANTS}/a.service": ""}
