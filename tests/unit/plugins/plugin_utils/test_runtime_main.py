@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime, _runtime_main
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps a compiled copy")
 
@@ -159,3 +159,21 @@ def test_full_disk_leaves_no_half_copy(archive):
     done = subprocess.run([sys.executable, "-c", code, archive, "version"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("mlcluster 1.2.3 "), done.stderr
     assert copies(archive) == []
+
+
+def test_copy_is_on_disk_before_it_has_its_name(tmp_path, synced, monkeypatch):
+    """After a power failure, an empty copy of this name would make every start read the sources."""
+    archive, copy = tmp_path / "mlcluster.pyz", tmp_path / "cache" / "mlcluster-new.pyz"
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("mlcluster/__init__.py", "")
+    rename, before = os.rename, []
+
+    def renamed(old, new):
+        before.append((old, new, list(synced)))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    _runtime_main.compile_archive(str(archive), str(copy.parent), str(copy), "mlcluster-new")
+    fresh = f"{copy}.{os.getpid()}"
+    assert before == [(fresh, str(copy), [fresh])]
+    assert zipfile.ZipFile(copy).namelist() == ["mlcluster/__init__.py", "mlcluster/__init__.pyc"]
