@@ -100,6 +100,13 @@ def test_training_resumes_where_it_was_stopped(run, tmp_path, monkeypatch):
     assert steps == list(range(1, len(steps) + 1))
 
 
+def test_end_of_run_reports_whether_it_trained():
+    assert train.end_of_run("small", 0, 46, 1) == "small: finished at step 46, the end of --epochs 1"
+    assert train.end_of_run("small", 46, 46, 1) == (
+        "small: had finished before, and nothing was trained, at step 46, the end of --epochs 1"
+    )
+
+
 def test_checkpoints_in_s3(run, server):
     assert run(**{"checkpoint-dir": f"s3://{BUCKET}/small"}) == 0
     assert run("--epochs", "2", **{"checkpoint-dir": f"s3://{BUCKET}/small"}) == 0

@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tensorboard-dir", type=arguments.path, help="folder for TensorBoard's events")
     add("--model-name", type=arguments.name, default="model", help="name of the files (%(default)s)")
     add("--batch-size", type=arguments.at_least_one, default=32, help="samples of a rank in a step (%(default)s)")
-    add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
+    add("--learning-rate", type=float, default=3e-4, help="learning rate after the warm-up (%(default)s)")
     add("--warmup-steps", type=arguments.between(0, arguments.MAX_VALUE), default=100,
-        help="steps in which the rate rises to it (%(default)s)")  # fmt: skip
+        help="steps in which the learning rate rises to it (%(default)s)")  # fmt: skip
     add("--epochs", type=arguments.at_least_one, default=1, help="number of epochs (%(default)s)")
     add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",
         help="steps between checkpoints (%(default)s)")  # fmt: skip
@@ -73,16 +73,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="steps between metrics (%(default)s)",
     )
     add("--distributed-backend", choices=sorted(ranks.BACKENDS),
-        default="nccl" if torch.cuda.is_available() else "gloo", help="(%(default)s here)")  # fmt: skip
+        default="nccl" if torch.cuda.is_available() else "gloo",
+        help="backend of torch.distributed (%(default)s here)")  # fmt: skip
     add("--workers", type=arguments.between(0, arguments.WORKERS_MOST), default=2,
         help="loader processes of each rank (%(default)s)")  # fmt: skip
     add("--shuffle-buffer", type=arguments.at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
     add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
     add("--on-corrupt", choices=("raise", "skip"), default="raise", help="action for a corrupt shard (%(default)s)")
     add("--seed", type=int, default=0, help="seed of the weights and of the order of the samples (%(default)s)")
-    add("--width", type=arguments.at_least_one, default=128, help="of the model (%(default)s)")
-    add("--layers", type=arguments.at_least_one, default=2, help="of the model (%(default)s)")
-    add("--heads", type=arguments.at_least_one, default=4, help="of the model (%(default)s)")
+    add("--width", type=arguments.at_least_one, default=128, help="width of the model (%(default)s)")
+    add("--layers", type=arguments.at_least_one, default=2, help="layers of the model (%(default)s)")
+    add("--heads", type=arguments.at_least_one, default=4, help="attention heads of the model (%(default)s)")
     add("--reshard", action="store_true",
         help="continue with other ranks, workers, batches or shards, from the start of the epoch")  # fmt: skip
     add("--record-samples", action="store_true",
@@ -210,9 +211,17 @@ def _train(
     if not finished:
         LOGGER.info("rank %d: saved and ends at step %d, as requested", rank, work.position.step)
         return ASKED_TO_STOP
+    if rank == 0:
+        LOGGER.info("%s", end_of_run(args.model_name, step, work.position.step, args.epochs))
     if rank == 0 and args.output_dir:
         trainer.write_result(args.output_dir / f"{args.model_name}.pt", network)
     return PASS
+
+
+def end_of_run(name: str, first: int, last: int, epochs: int) -> str:
+    """Return the last line of a finished run from step ``first`` to ``last``."""
+    outcome = "finished" if last > first else "had finished before, and nothing was trained,"
+    return f"{name}: {outcome} at step {last}, the end of --epochs {epochs}"
 
 
 def run(args: argparse.Namespace) -> int:
