@@ -140,14 +140,12 @@ def _openssl(words: t.Sequence[str], what: str) -> bytes:
     except FileNotFoundError:
         raise BundleError(f"{what} needs openssl, which is missing: install the package openssl") from None
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise BundleError(f"{what} failed ({exc}): see whether openssl works here") from exc
+        raise BundleError(f"{what} failed ({exc}): check that openssl works here") from exc
     if completed.returncode:
         errors = [line for line in completed.stderr.decode("utf-8", "replace").splitlines() if line.strip()] or [
             "no error output"
         ]
-        raise BundleError(
-            f"{what} failed: openssl reported {errors[0]!r}; see whether the key is an EC key on P-256 in PEM"
-        )
+        raise BundleError(f"{what} failed: openssl reported {errors[0]!r}; check that it is an EC key on P-256 in PEM")
     return completed.stdout
 
 

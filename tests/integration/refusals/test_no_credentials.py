@@ -9,6 +9,10 @@ from __future__ import annotations
 import pytest
 
 CLUSTER = {"cluster_name": "c", "cluster_region": "us-east-1"}
+NO_ANSWER = (
+    "Failed while looking up bucket 'bbb-x1' (during bucket_check); Failed to retrieve caller identity: Unable to "
+    "locate credentials"
+)
 PROVE = {
     "prove_on_aws_region": "us-east-1",
     "prove_on_aws_type": "c5d.large",
@@ -20,7 +24,16 @@ PROVE = {
 @pytest.mark.parametrize(
     ("playbook", "variables", "sentence"),
     [
-        ("build_bundle", {"build_bundle_bucket": "bbb-x1"}, "nothing was built: bucket bbb-x1 could not be listed"),
+        (
+            "build_bundle",
+            {"build_bundle_bucket": "bbb-x1"},
+            f"nothing was built: bucket bbb-x1 could not be listed ({NO_ANSWER}): log in",
+        ),
+        (
+            "build_bundle",
+            {"build_bundle_bucket": "bbb-x1", "build_bundle_release": "0.1.0"},
+            f"the pointer was not moved to 0.1.0 ({NO_ANSWER}): log in",
+        ),
         ("create_cluster", CLUSTER, "looking at the network c in us-east-1 failed: NoCredentialsError"),
         ("create_network", CLUSTER, "looking at the network c in us-east-1 failed: NoCredentialsError"),
         (
@@ -45,3 +58,13 @@ def test_missing_credentials_are_one_sentence(run_playbook, playbook, variables,
     status, output = run_playbook(f"playbooks/{playbook}.yml", {}, check=False, **variables)
     assert status == 2 and sentence in output and "AWS_PROFILE" in output, output
     assert "Traceback" not in output and "traceback" not in output, output
+
+
+def test_missing_key_is_reported_before_build(run_playbook, tmp_path):
+    dest = tmp_path / "unbuilt"
+    variables = {"build_bundle_signing_key": str(tmp_path / "key.pem"), "build_bundle_base_url": "https://example.com"}
+    status, output = run_playbook(
+        "playbooks/build_bundle.yml", {}, check=False, build_bundle_dest=str(dest), **variables
+    )
+    assert status == 2 and f"Reading the key {tmp_path}/key.pem failed: openssl reported" in output, output
+    assert not dest.exists()
