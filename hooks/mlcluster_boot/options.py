@@ -19,7 +19,7 @@ POLICIES = ("continue", "drain", "terminate")
 PHASES = ("build", "boot")
 NODE_TYPES = ("head", "login", "compute", "standalone")
 ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
-# Options that a report needs even if others are wrong.
+# Options that a report needs even if other options are invalid.
 KEPT = (
     "--root",
     "--started-at",
@@ -42,7 +42,7 @@ BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([
 AFTER_SECONDS = 120
 # The configuration is on a share of the head node, which may not answer.
 CONFIGURATION_SECONDS = 10
-# A run that begins with less time left than this is no part of the bootstrap, so the time since the launch is ignored.
+# A run that begins with less time left than this is not part of the bootstrap, so the time since the launch is ignored.
 MIN_SECONDS = 240
 
 
@@ -127,7 +127,7 @@ def parse_roles(text: str) -> tuple[RoleRequest, ...]:
         )
     names = [request.name for request in requests]
     if doubles := sorted({name for name in names if names.count(name) > 1}):
-        raise OptionsError(f"--roles names {', '.join(doubles)} more than once: once is enough")
+        raise OptionsError(f"--roles names {', '.join(doubles)} more than once: name each role once")
     return tuple(requests)
 
 

@@ -126,8 +126,8 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
 def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
     """Return the lines of topology/block; hosts without a block are left out.
 
-    With the default block_key, instances other than UltraServers are left out too: BlockSizes begins with the size of
-    the smallest block, and Slurm 24.11 rejects jobs with a larger ``--segment``.
+    With the default block_key, instances other than UltraServers are left out too, since their blocks can be small:
+    BlockSizes begins with the size of the smallest block, and Slurm 24.11 rejects jobs with a larger ``--segment``.
     """
     hosts = list(hosts)
     placed = _placed(hosts, name_key, "")

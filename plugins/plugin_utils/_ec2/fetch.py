@@ -79,7 +79,7 @@ class _Unit:
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failure: str | None = None
-    # Whether a retry of the failed calls would fail as well.
+    # Whether a retry of the failed calls would fail as well; True without failures.
     is_permanent: bool = True
     crash: BaseException | None = None
 

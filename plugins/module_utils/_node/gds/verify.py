@@ -48,7 +48,9 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
     if not driver["loaded"]:
         reason = "the NVIDIA driver is not loaded"
         if required:
-            return result.failed("gds.driver", reason, "reset", hint="install the driver, then look at nvidia-smi")
+            return result.failed(
+                "gds.driver", reason, severity="reset", hint="install the driver, then look at nvidia-smi"
+            )
         return result.not_applicable("gds.driver", reason)
     found = f"{driver['version']} ({'open' if driver['open_module'] else 'proprietary'} kernel module)"
     expected = "the open kernel module"
@@ -92,7 +94,7 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
     fields = {"found": found, "seconds": probe["seconds"]}
     if probe["state"] == "refused":
         hint = "see the log of libcufile, or run gdscheck -p"
-        return result.failed("gds.library", probe["reason"], "monitor", hint=hint, **fields)
+        return result.failed("gds.library", probe["reason"], severity="monitor", hint=hint, **fields)
     if probe["state"] != "ok" and probe["reason"]:
         return result.undeterminable("gds.library", probe["reason"], **fields)
     evidence = Subject({**probe, "version": library["version"]})
@@ -104,7 +106,9 @@ def _module(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
     if not nvfs["loaded"]:
         reason = "nvidia-fs is not loaded"
         if list(required) == [NVFS]:
-            return result.failed("gds.module", reason, "monitor", hint="modprobe nvidia-fs, and see dkms status")
+            return result.failed(
+                "gds.module", reason, severity="monitor", hint="modprobe nvidia-fs, and see dkms status"
+            )
         return result.not_applicable("gds.module", f"{reason}; only the path nvfs needs it")
     if nvfs["registered"] == {} and list(required) != [NVFS]:
         reason = "nvidia-fs is loaded and no storage driver is registered with it; only the path nvfs needs one"
@@ -164,13 +168,13 @@ def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence
     if mode not in MODES or mode == UNDETERMINABLE:
         return result.undeterminable("gds.mode", reason or f"the mode '{mode}' is unknown", **fields)
     if any(outcome["state"] == "corrupt" for outcome in mount["probe"].values()):
-        return result.failed("gds.mode", reason, "isolate", found=mode, **fields)
+        return result.failed("gds.mode", reason, severity="isolate", found=mode, **fields)
     if required and mode not in required:
         hint = "; ".join(hints(mount, [path for path in required if path in DIRECT])) or None
-        return result.failed("gds.mode", f"{mode}: {reason}", "monitor", found=mode, hint=hint, **fields)
+        return result.failed("gds.mode", f"{mode}: {reason}", severity="monitor", found=mode, hint=hint, **fields)
     if mode == NONE:
         if facts["library"]["path"] and facts["driver"]["loaded"]:
-            return result.failed("gds.mode", f"{NONE}: {reason}", "monitor", found=NONE, **fields)
+            return result.failed("gds.mode", f"{NONE}: {reason}", severity="monitor", found=NONE, **fields)
         return result.not_applicable("gds.mode", reason, message=f"{NONE}: {reason}", found=NONE, **fields)
     findings = find_problems(_PROOF, [Subject(mount)])
     if findings.unknown:
