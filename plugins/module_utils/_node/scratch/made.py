@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from ..system.host import Host
+import contextlib
+
+from ..system.host import Host, NodeError
 from ..system.state import write_json
 from ..verdict.result import FAIL, PASS, UNDETERMINABLE, Result, Scope, failed, not_applicable, passed
 
@@ -20,10 +22,20 @@ HINT = (
 
 
 def remember(host: Host, base: str, job_id: int, verdict: Result) -> None:
-    """Record the verdict on the directory of a job in place of that of an earlier job. Raises ``NodeError``."""
+    """Record the verdict on the directory of a job in place of that of an earlier job. Raises ``NodeError``.
+
+    If it cannot be written, as on a full /run, a pass of the earlier job is removed: it is not that of the last one.
+    """
     text = verdict.message or verdict.reason or ""
     document = {"schema": SCHEMA, "base": base, "job_id": job_id, "status": verdict.status, "text": text}
-    write_json(host, RECORD, {**document, "at": host.now()})
+    try:
+        write_json(host, RECORD, {**document, "at": host.now()})
+    except NodeError:
+        earlier = host.read_json(RECORD)
+        if isinstance(earlier, dict) and earlier.get("status") == PASS:
+            with contextlib.suppress(OSError):
+                host.remove(RECORD)
+        raise
 
 
 def verify(host: Host, base: str) -> Result:

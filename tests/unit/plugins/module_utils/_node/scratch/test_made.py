@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import made
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
 BASE = "/local/jobs"
@@ -61,3 +62,16 @@ def test_unknown_record_is_no_pass_and_drains_no_node(record, change):
 def test_missing_directory_keeps_no_later_job_away():
     found = recorded(FAIL)
     assert found.severity == "monitor" and profiles.blocking([found], fail_closed=True) == []
+
+
+@pytest.mark.parametrize(("earlier", "status"), [(PASS, "not_applicable"), (FAIL, "fail")])
+def test_pass_of_an_earlier_job_does_not_outlast_a_full_disk(monkeypatch, earlier, status):
+    recorded(earlier)
+
+    def full(*_given):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Host, "write_text", full)
+    with pytest.raises(NodeError, match="No space left on device"):
+        recorded(FAIL)
+    assert made.verify(Host(), BASE).status == status
