@@ -167,7 +167,7 @@ def visible(synced, folder):
 
 
 def test_names_of_inputs_are_synced_before_their_manifest(tmp_path, synced):
-    """And the list of their sums before them: without it, inputs would count as somebody's after a power failure."""
+    """Their checksums are synced first: without these, inputs count as foreign files after a power failure."""
     collect.split(["a", "b"], tmp_path, 1, {})
     assert visible(synced, tmp_path) == [[], ["input-00000.jsonl"], ["input-00000.jsonl", "inputs.json"]]
     listed = [held for _place, held in synced].index(["input-00000.jsonl", "names.json"])
@@ -368,7 +368,7 @@ def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, synced, change):
     if change is None:
         collect.remove_aside(tmp_path / "out")
         (cleared,) = [held for place, held in synced if place == str(tmp_path / "out")]
-        # Their list goes last: inputs that a power failure brings back would count as somebody's.
+        # The list is removed last: without it, inputs that a power failure restores count as foreign files.
         assert "input-00000.jsonl" not in cleared and any(name.startswith(".collect.") for name in cleared)
         collect.split(["c", "d"], tmp_path / "out", 2, {})
         assert read(tmp_path / "out") == ["c", "d"]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.build import suite, surroundings
 
-# A job of Slurm, a shell of somebody with an account and a proxy, make, a virtual environment, git's own hooks.
+# A Slurm job, a shell with an AWS profile and a proxy, make, a virtual environment, git's own hooks.
 CALLER = {
     "ANSIBLE_STRATEGY": "free",
     "AWS_PROFILE": "mine",

@@ -165,7 +165,7 @@ def test_one_failure_changes_nothing(server, path, capsys):
     assert path.read_bytes() == before
 
 
-def test_other_entries_are_kept_and_old_version_goes(server, path):
+def test_lock_replaces_old_version_and_keeps_other_entries(server, path):
     assert tool.lock([artifact(server)], path) == 0
     server.files["/a-1.1.tgz"] = DATA
     assert tool.lock([artifact(server, version="1.1")], path) == 0

@@ -51,7 +51,7 @@ def store_names(host: SimulatedHost) -> list[str]:
 
 
 def foreign_array(host: SimulatedHost, **fields: t.Any) -> None:
-    """A running array of somebody else over all disks, with a mounted ext4."""
+    """A running foreign array over all disks, with a mounted ext4."""
     host.machine.array("md127", store_names(host), FOREIGN_ARRAY, **{"name": "elsewhere:theirs", **fields})
     host.machine.sign("md127", "ext4", fs_uuid("theirs"), "theirs")
     host.machine.mount("md127", "/mnt/theirs")

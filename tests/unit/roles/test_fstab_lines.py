@@ -43,7 +43,7 @@ def test_only_shared_task_takes_lines_out_of_fstab():
 
 
 @pytest.mark.parametrize("source", [UUID, FSX])
-def test_only_line_of_source_and_path_goes(source):
+def test_fstab_removal_matches_source_and_path(source):
     (task,) = [task for path, task in tasks() if path == FSTAB]
     variable = task["loop_control"]["loop_var"]
     templar = Templar(loader=DataLoader(), variables={variable: {"src": source, "path": "/data"}})

@@ -102,7 +102,7 @@ class Splitter:
         self._making.close()
         sums = {name: digest.hexdigest() for name, digest in zip(self.names, self.sums)}
         self._aside.write(NAMES, json.dumps(sums).encode())
-        # An input with its name, and no such list, would count as somebody's after a power failure.
+        # After a power failure, an input that is in no such list would count as a file of another program.
         self._here.sync()
         for name in self.names:
             self._aside.move(name, name, self._here)

@@ -434,7 +434,7 @@ class RemovableHost(TrainingHost):
 
 @pytest.fixture
 def configured():
-    """A node with files and holds of the role, and one of each that is somebody else's."""
+    """A node with files and holds of the role, and one foreign file and hold."""
     host = RemovableHost()
     host.programs = {"dpkg-query"}
     host.files = {

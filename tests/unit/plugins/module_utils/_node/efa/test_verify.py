@@ -224,7 +224,7 @@ def test_limits_of_logins_and_of_running_units():
     assert "LimitMEMLOCK=infinity" in judge(host)["efa.limits slurmd.service"].hint
 
 
-def test_limits_of_single_users_go_before_those_of_everybody():
+def test_user_limits_override_wildcard_limits():
     host = good_node()
     host.files["/etc/security/limits.d/90-ml.conf"] = (
         "@ml hard memlock unlimited\nroot - memlock 1\nhelen soft memlock 1\nhelen - memlock -1\n"

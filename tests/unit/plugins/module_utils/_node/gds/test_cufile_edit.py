@@ -148,7 +148,7 @@ def test_replaced_value_leaves_all_before_and_behind_it(text, data):
 
 
 @given(documents(), paths)
-def test_only_member_asked_for_goes(text, path):
+def test_remove_value_keeps_other_members(text, path):
     before = parse(text, "f").value
     shorter = remove_value(text, path, "f")
     after = parse(shorter, "f").value

@@ -74,7 +74,7 @@ def test_changed_settings_keep_every_other_line():
     assert text == SITE.replace("50000", "21007") + "NEW=x\n"
 
 
-def test_list_of_nodes_is_same_in_whatever_order():
+def test_nodes_text_is_sorted():
     assert parse.nodes_text(["10.0.0.10", "10.0.0.9"]) == parse.nodes_text(["10.0.0.9", "10.0.0.10"])
     assert parse.nodes_text(["fe80::1", "10.0.0.9"]) == "10.0.0.9\nfe80::1\n"
     assert parse.addresses("# a\n 10.0.0.9 \n\n10.0.0.10\n") == ["10.0.0.9", "10.0.0.10"]

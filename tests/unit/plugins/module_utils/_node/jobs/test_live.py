@@ -136,7 +136,7 @@ def test_place_goes_with_all_its_files(work, tmp_path):
     assert not place.exists()
 
 
-def test_place_of_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
+def test_signal_while_place_is_created_removes_it(work, tmp_path):
     send_signal()
     place = tmp_path / "place"
     with pytest.raises(SignalError), work.place(str(place), "advice"):
@@ -144,7 +144,7 @@ def test_place_of_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
     assert not place.exists()
 
 
-def test_place_goes_before_and_after_step_that_ignores_signal(work, tmp_path):
+def test_signal_removes_place_before_and_after_step_ends(work, tmp_path):
     place = tmp_path / "place"
     # Ends once its directory is gone, and writes into a new one as it ends.
     deaf = f"trap '' TERM; kill -TERM {os.getpid()}; while [ -e {place} ]; do sleep 0.01; done; mkdir {place}"

@@ -170,7 +170,7 @@ def test_job_that_cluster_cannot_run_is_named(host: JobsHost, required: bool) ->
     assert bool(plan.refusals) == required == (not plan.files)
 
 
-def test_root_disk_is_refused_whatever_is_required(host: JobsHost) -> None:
+def test_root_disk_is_refused_although_role_is_not_required(host: JobsHost) -> None:
     host.mount = "/"
     plan = plan_of(host, required=False)
     (problem,) = plan.refusals

@@ -67,7 +67,7 @@ def test_only_our_files_are_found(host):
     ]
 
 
-def test_slurm_is_reported_before_script_goes(host):
+def test_deregister_reconfigures_slurm_and_removes_script(host):
     changed, written = deregister(host)
     assert (changed, written) == ([CONF, OWN], {CONF: f"ClusterName=c\n{OTHER}"})
     assert host.ran[-1][-1] == "reconfigure" and OWN not in host.texts

@@ -53,7 +53,7 @@ def test_recorded_node_with_mounted_array():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_look_is_same_whatever_lsblk(shape):
+def test_look_is_same_with_every_lsblk_version(shape):
     hosts = [scene.node(4, shape), scene.node(4, "2.39")]
     for host in hosts:
         scene.foreign_array(host)
@@ -529,7 +529,7 @@ def test_swap_that_lsblk_does_not_show_is_seen():
     assert swaps == {"nvme1n1": [], "nvme2n1": ["/dev/nvme2n1"], "nvme3n1": ["/dev/nvme3n1"]}
 
 
-def test_mount_belongs_to_device_of_its_number_whatever_its_source():
+def test_mount_is_assigned_by_device_number_not_source():
     host = scene.node(2)
     host.machine.mount("nvme2n1", "/mnt/x", source="/dev/nvme1n1")
     found = disks_of(host)

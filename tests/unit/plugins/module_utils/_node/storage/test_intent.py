@@ -103,7 +103,7 @@ def test_intent_is_on_disk_before_command_that_needs_it(command, stage):
     assert len(intent["array_uuid"]) == 32
 
 
-def test_record_is_written_before_intent_goes():
+def test_record_is_written_before_intent_is_removed():
     host = killed(f"remove {INTENT_PATH}")
     assert json.loads(host.machine.files[RECORD_PATH])["state"] == "intact"
     assert scene.run(host) == ["clear_intent", "write_record"][::-1]
