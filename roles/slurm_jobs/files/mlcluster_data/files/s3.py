@@ -31,6 +31,8 @@ DELETE_MOST = 1000
 ATTEMPTS = 8
 # The condition of a write that never replaces an object; having() is that of a write that replaces a known one.
 MISSING = {"IfNoneMatch": "*"}
+_NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
+_REJECTED_CREDENTIALS = ("ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch")
 _UNKNOWN = ("NotImplemented", "501")
 _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 
@@ -123,7 +125,7 @@ class Prefix:
         try:
             self._client = boto3.client("s3", config=settings)
         except self._failures as exc:
-            raise S3Error(f"{url} cannot be reached: {exc}") from exc
+            raise S3Error(f"{url} cannot be reached: {_reason(exc)}") from exc
 
     def url_of(self, name: str) -> str:
         """Return the URL of one object, for people."""
@@ -159,7 +161,7 @@ class Prefix:
                 return found.whole, etag
             if only and _code(exc) in _UNKNOWN:
                 raise ConditionError("the server has no conditional writes") from exc
-            raise S3Error(f"{path} could not be sent to {self.url_of(name)}: {durable.reason(exc)}") from exc
+            raise S3Error(f"{path} could not be sent to {self.url_of(name)}: {_reason(exc)}") from exc
 
     def holding(self, name: str, parts: Parts) -> str | None:
         """Return the entity tag of an object that S3 has checked to be this file; None if nothing proves that.
@@ -184,7 +186,7 @@ class Prefix:
         try:
             return self._put(name, content, {})
         except self._failures as exc:
-            raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be written: {_reason(exc)}") from exc
 
     def create(self, name: str, content: bytes) -> str | None:
         """Create a small object; return its entity tag, None if the object exists.
@@ -208,7 +210,7 @@ class Prefix:
         except self._failures as exc:
             if _code(exc) in ("NoSuchKey", "404"):
                 return None
-            raise S3Error(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be read: {_reason(exc)}") from exc
 
     def get(self, name: str) -> bytes | None:
         """Return the content of a small object; None if it is missing."""
@@ -218,7 +220,7 @@ class Prefix:
         except self._failures as exc:
             if _code(exc) in ("NoSuchKey", "404"):
                 return None
-            raise S3Error(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be read: {_reason(exc)}") from exc
         return b"".join(pieces)
 
     def fetch(self, name: str, file: t.BinaryIO, where: Path) -> FileSum:
@@ -227,7 +229,7 @@ class Prefix:
             return self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
         except self._failures as exc:
             kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
-            raise kind(f"{self.url_of(name)} could not be fetched to {where}: {durable.reason(exc)}") from exc
+            raise kind(f"{self.url_of(name)} could not be fetched to {where}: {_reason(exc)}") from exc
 
     def measure(self, name: str) -> FileSum:
         """Read an object completely and return its sum."""
@@ -235,7 +237,7 @@ class Prefix:
             return self._stream(name, lambda piece: None, lambda: None)
         except self._failures as exc:
             kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
-            raise kind(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
+            raise kind(f"{self.url_of(name)} could not be read: {_reason(exc)}") from exc
 
     def list(self, below: str = "") -> dict[str, Remote]:
         """Return every object with this prefix."""
@@ -248,7 +250,7 @@ class Prefix:
                 for entry in page.get("Contents", []):
                     found[entry["Key"].removeprefix(self.prefix)] = Remote(entry["Size"], entry["ETag"])
         except self._failures as exc:
-            raise S3Error(f"{self.url_of(below)} could not be listed: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(below)} could not be listed: {_reason(exc)}") from exc
         return found
 
     def delete(self, names: Iterable[str]) -> None:
@@ -263,7 +265,7 @@ class Prefix:
                     first = done["Errors"][0]
                     raise S3Error(f"s3://{self.bucket}/{first['Key']} could not be deleted: {first.get('Message')}")
         except self._failures as exc:
-            raise S3Error(f"objects below {self.url} could not be deleted: {durable.reason(exc)}") from exc
+            raise S3Error(f"objects below {self.url} could not be deleted: {_reason(exc)}") from exc
 
     def _put_if(self, name: str, content: bytes, condition: Mapping[str, str]) -> str | None:
         self._need("PutObject", condition)
@@ -276,7 +278,7 @@ class Prefix:
                 return None
             if code in _UNKNOWN:
                 raise ConditionError("the server has no conditional writes") from exc
-            raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be written: {_reason(exc)}") from exc
 
     def _need(self, operation: str, condition: Mapping[str, str]) -> None:
         """Raise ConditionError if this boto3 does not know a condition of an operation."""
@@ -357,6 +359,14 @@ class Prefix:
 def _code(error: BaseException) -> str:
     answer: t.Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
+
+
+def _reason(error: BaseException) -> str:
+    """Return an error in a few words, with advice if the credentials are the reason."""
+    found = durable.reason(error)
+    if type(error).__name__ in _NO_CREDENTIALS or _code(error) in _REJECTED_CREDENTIALS:
+        return f"{found}; set AWS_PROFILE or log in, or run this on an instance with an IAM role"
+    return found
 
 
 def having(etag: str) -> dict[str, str]:
