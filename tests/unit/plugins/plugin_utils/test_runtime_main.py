@@ -177,3 +177,14 @@ def test_copy_is_on_disk_before_it_has_its_name(tmp_path, synced, monkeypatch):
     fresh = f"{copy}.{os.getpid()}"
     assert before == [(fresh, str(copy), [fresh])]
     assert zipfile.ZipFile(copy).namelist() == ["mlcluster/__init__.py", "mlcluster/__init__.pyc"]
+
+
+def test_planted_name_of_copy_is_not_followed(tmp_path):
+    archive, copy = tmp_path / "mlcluster.pyz", tmp_path / "mlcluster-new.pyz"
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("mlcluster/__init__.py", "")
+    (tmp_path / "victim").write_text("kept")
+    Path(f"{copy}.{os.getpid()}").symlink_to(tmp_path / "victim")
+    with pytest.raises(FileExistsError):
+        _runtime_main.compile_archive(str(archive), str(tmp_path), str(copy), "mlcluster-new")
+    assert (tmp_path / "victim").read_text() == "kept" and not copy.exists()

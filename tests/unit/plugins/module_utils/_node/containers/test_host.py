@@ -34,3 +34,16 @@ def test_settled_file_is_synced(tmp_path, synced):
     EnrootHost().settle(str(tmp_path / "image"), 0o640)
     assert synced == [str(tmp_path / "image")]
     assert (tmp_path / "image").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_only_own_directory_is_removed_and_no_link_is_followed(tmp_path, is_link):
+    path = tmp_path / "private"
+    path.mkdir(mode=0o700)
+    (path / "only").touch()
+    if is_link:
+        path.rename(tmp_path / "victim")
+        path.symlink_to("victim")
+    EnrootHost().remove_own_tree(str(path), "only")
+    assert os.path.lexists(path) == is_link
+    assert (tmp_path / "victim/only").exists() == is_link

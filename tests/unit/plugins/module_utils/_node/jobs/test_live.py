@@ -18,6 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.live impo
     Child,
     LiveWork,
     Signals,
+    opened_file,
     replace_process,
     write,
 )
@@ -197,3 +198,12 @@ def test_program_takes_place_of_this_one_with_its_usual_signals():
     assert int(done.stdout.split()[1], 16) & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
     gone = subprocess.run([sys.executable, "-c", program, "/no/such"], capture_output=True, text=True, check=False)
     assert (gone.returncode, gone.stderr) == (127, "/no/such could not be started: No such file or directory\n")
+
+
+@pytest.mark.parametrize("how", [os.O_TRUNC, os.O_APPEND])
+def test_link_in_place_of_output_is_not_followed(tmp_path, how):
+    (tmp_path / "victim").write_text("kept")
+    (tmp_path / "output").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        opened_file(str(tmp_path / "output"), how)
+    assert (tmp_path / "victim").read_text() == "kept"

@@ -60,3 +60,18 @@ def test_created_directory_is_synced(host, synced):
     )
     lustre_directories.make(host, config, lustre_directories.look(host, config, [mount]))
     assert os.listdir(mount) == ["a"] and synced == [str(mount)]
+
+
+@pytest.mark.parametrize("path", ["link", "team/link"])
+def test_link_below_mount_is_not_entered(tmp_path, path):
+    (tmp_path / "mount/team").mkdir(parents=True)
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "mount" / path).symlink_to(tmp_path / "victim")
+    with (
+        lustre_directories._top(str(tmp_path / "mount")) as top,
+        pytest.raises(NotADirectoryError),
+        lustre_directories._inside(top, path),
+    ):
+        pass
+    with lustre_directories._top(str(tmp_path / "mount")) as top, lustre_directories._inside(top, "team") as inner:
+        assert os.fstat(inner).st_ino == (tmp_path / "mount/team").stat().st_ino

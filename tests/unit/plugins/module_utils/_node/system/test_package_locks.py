@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -27,6 +28,21 @@ def test_no_lock_is_held_where_there_is_none(tmp_path):
     (tmp_path / "var/lib/dpkg").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/lock").touch()
     assert package_locks.held_lock(tmp_path) == ""
+
+
+def test_link_in_place_of_lock_is_not_followed(tmp_path, monkeypatch):
+    def held(_handle, _how):
+        raise BlockingIOError(errno.EAGAIN, "held")
+
+    monkeypatch.setattr(package_locks.fcntl, "lockf", held)
+    place = tmp_path / "var/lib/dpkg"
+    place.mkdir(parents=True)
+    (place / "other").touch()
+    (place / "lock").symlink_to("other")
+    assert package_locks.held_lock(tmp_path) == ""
+    (place / "lock").unlink()
+    (place / "lock").touch()
+    assert "/var/lib/dpkg/lock is held" in package_locks.held_lock(tmp_path)
 
 
 @pytest.mark.parametrize("name", package_locks.DNF_LOCKS)
