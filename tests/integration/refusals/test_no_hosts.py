@@ -56,7 +56,8 @@ def test_target_without_hosts_is_refused_despite_head_node(run_playbook):
 @pytest.mark.parametrize("options", [(), ("--limit", "n1")], ids=["all", "limited"])
 def test_head_node_outside_group_is_accepted(run_playbook, options):
     groups = {"others": {"h1": {}}, "compute": {"n1": {}}}
-    status, output = run_playbook("site.yml", groups, "--tags", "never", *options, head="h1")
+    # No host has instance-store disks, so only the checks before the run do anything.
+    status, output = run_playbook("site.yml", groups, "--tags", "nvme_raid0", *options, head="h1")
     assert status == 0, output
 
 
