@@ -189,3 +189,16 @@ def test_concurrent_removals_do_not_conflict(base):
         thread.join()
     assert scratch.empty_trash(Host(), base, 60).complete
     assert (len(results), names(base), [one.problems for one in results if one.problems]) == (20, [], [])
+
+
+def test_link_in_trash_goes_and_its_target_stays(place, home):
+    """A directory of the trash can have been exchanged for a link after it was listed."""
+    (place / "trash").mkdir()
+    (place / "trash" / "job").symlink_to(home)
+    trash = os.open(place / "trash", os.O_RDONLY)
+    try:
+        assert empty(trash, FOREVER, lambda: 0.0).complete
+    finally:
+        os.close(trash)
+    assert list((place / "trash").iterdir()) == []
+    assert (home / "thesis").read_text() == "years of work"
