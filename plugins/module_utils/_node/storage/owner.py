@@ -33,12 +33,13 @@ EKS_MOUNT = "/mnt/k8s-disks"
 
 # Content that is complete on its own device. Everything else may be a part of something on other devices too: a
 # cache or a journal of a filesystem elsewhere (bcache, jbd, xfs_external_log), firmware or replicated arrays (isw, ddf,
-# drbd), pools (stratis), containers with hidden content (crypto_LUKS), and unknown types.
+# drbd), pools (stratis, ZFS, btrfs, bcachefs: a signature does not contain the number of devices), containers with
+# hidden content (crypto_LUKS), and unknown types.
 STANDALONE = frozenset(
     ("dos", "exfat", "ext2", "ext3", "ext4", "gpt", "iso9660", "ntfs", "PMBR", "squashfs", "swap", "vfat", "xfs")
 )
 # Content whose other parts are in the facts.
-TRACED = frozenset(("LVM2_member", *SHARED_SIGNATURES))
+TRACED = frozenset(("LVM2_member", "linux_raid_member"))
 # Device types that a teardown can take apart; anything else on a disk is left to the user.
 KNOWN_STACK_TYPES = ("part", "lvm", "md", "raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear")
 
