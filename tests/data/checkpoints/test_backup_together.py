@@ -82,11 +82,10 @@ class Runner(threading.Thread):
 def together(folders, server, rng, kill=False):
     """Send all folders at the same time; return the backups."""
     runners = [Runner(folder, server) for folder in folders]
-    if kill:
-        dying, left = rng.choice(runners), rng.randrange(30)
+    dying, left = (rng.choice(runners), rng.randrange(30)) if kill else (None, 0)
     while living := [one for one in runners if one.report is None and one.error is None]:
         one = rng.choice(living)
-        if kill and one is dying:
+        if one is dying:
             left -= 1
             one.killed = left < 0
         one.go_on()

@@ -18,7 +18,7 @@ WANTED = {
     "tags": plan.tags("prove-1"), "vpc": "vpc-1", "subnet": "subnet-1", "ssh_cidr": "203.0.113.7/32",
     "type": "c5d.large", "image": "ami-1", "public_key": "ssh-ed25519 KEY", "user_data": "#cloud-config\n",
 }  # fmt: skip
-DISKS = [{"DeviceName": "/dev/xvda", "Ebs": {"DeleteOnTermination": True}}, {"DeviceName": "b", "VirtualName": "e0"}]
+DISKS = ({"DeviceName": "/dev/xvda", "Ebs": {"DeleteOnTermination": True}}, {"DeviceName": "b", "VirtualName": "e0"})
 
 
 def refusal(code, status=400, tries=0):
@@ -41,7 +41,7 @@ class FakeEc2:
                 raise self.errors[name].pop(0)
             return {
                 "create_security_group": {"GroupId": "sg-1"},
-                "describe_images": {"Images": [{"BlockDeviceMappings": self.disks}]},
+                "describe_images": {"Images": [{"BlockDeviceMappings": list(self.disks)}]},
                 "run_instances": {"Instances": [{"InstanceId": "i-1"}]},
                 "describe_instances": {
                     "Reservations": [{"Instances": [{"BlockDeviceMappings": [{"Ebs": {"VolumeId": "vol-1"}}]}]}]
