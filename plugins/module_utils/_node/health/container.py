@@ -348,13 +348,18 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
     results = []
     for volume in volumes:
         targets = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
-        places = [path for path in targets if (host.stat(path) or {"is_dir": True})["is_dir"]]
+        states = {path: host.stat(path) for path in targets}
+        directories = [path for path, state in states.items() if state and state["is_dir"]]
+        unread = [path for path, state in states.items() if state is None]
         scope = Scope(device=volume["path"])
         if not volume["device"]:
             text = "the local volume was not mounted on the host when it wrote its facts"
             results.append(undeterminable(check, text, scope=scope, hint=_NO_FACTS))
-        elif places:
-            results.append(passed(check, places[0], expected=volume["path"], scope=scope))
+        elif directories:
+            results.append(passed(check, directories[0], expected=volume["path"], scope=scope))
+        elif unread:
+            text = f"the local volume is mounted at {unread[0]}, which cannot be read"
+            results.append(undeterminable(check, text, scope=scope, hint=f"run 'ls -ld {unread[0]}' in the container"))
         else:
             hint = f"add --container-mounts={volume['path']}:{volume['path']}"
             message = "the host's local volume is not in the container"

@@ -44,6 +44,7 @@ def container(**torch):
     host.files[BOOT] = "this\n"
     host.files["/usr/local/cuda/version.json"] = '{"cuda": {"name": "CUDA SDK", "version": "13.0.2"}}'
     host.files["/proc/self/mountinfo"] = f"{OVERLAY}30 1 9:127 / /scratch rw - xfs /dev/md127 rw\n"
+    host.files["/scratch/job-4711/file"] = ""
     for number in range(8):
         host.files[f"/dev/nvidia{number}"] = ""
     library = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}"
@@ -551,6 +552,17 @@ def test_single_file_of_volume_is_no_volume():
     host.files["/job.sh"] = "#!/bin/sh"
     host.files[FACTS] = facts()
     assert statuses(host)["container.mounts"] == "fail"
+
+
+def test_unreadable_mount_of_volume_is_no_pass():
+    host = container()
+    del host.files["/scratch/job-4711/file"]
+    host.files[FACTS] = facts()
+    found = scan(host)["container.mounts"]
+    assert (found.status, found.reason) == (
+        "undeterminable",
+        "the local volume is mounted at /scratch, which cannot be read",
+    )
 
 
 def test_damaged_record_leaves_volumes_unknown():
