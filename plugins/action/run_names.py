@@ -84,8 +84,6 @@ class ActionModule(ActionBase):
         self, tags: Mapping[str, Sequence[str]], roles: Sequence[str], has_tags: bool, ours: bool
     ) -> tuple[list[str], list[str]]:
         """Return the errors and the warnings about the tags of this run."""
-        if ours and (problems := names.skipped_checks(tags, has_tags)):
-            return problems, []
         if not roles:
             return [], []
         if ours and not has_tags:

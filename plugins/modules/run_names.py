@@ -13,8 +13,6 @@ description:
   - Fails a run of a playbook of this collection if C(--tags) or C(--skip-tags) name a tag that no task has, or if no
     role would run, as with C(--tags always). Ansible would do nothing and report success. In a playbook that imports
     one, a tag that looks misspelled is a warning.
-  - Fails such a run also if C(--skip-tags) names C(always), or C(tagged) in a playbook with tags, which would skip
-    the checks of the playbook.
   - Fails such a run also if a variable of the command line (C(-e)) begins like one of a role or of the playbook and is
     none of them, or is very similar to one that the playbook reads. The message has the most similar name. In a
     playbook that imports one, this is a warning.

@@ -85,12 +85,6 @@ def useless_tags(given: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def skipped_checks(given: Mapping[str, Sequence[str]], has_tags: bool) -> list[str]:
-    """Return a sentence if the tags skip the checks of a playbook, which have the tag ``always``."""
-    skipped = sorted({"always", *(["tagged"] if has_tags else [])} & set(given.get("--skip-tags", ())))
-    return [f"--skip-tags {tag}: the checks of the playbook would not run; run it without that" for tag in skipped]
-
-
 def similar_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
     """Return a warning for each tag that resembles one of ours; others belong to the importing playbook."""
     return [

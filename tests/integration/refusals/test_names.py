@@ -30,21 +30,6 @@ def test_tags_that_select_no_role_are_rejected(run_playbook, tags):
     assert status == 2 and f"--tags {tags}: no role would run; use the tag of a role (nvme_raid0" in output, output
 
 
-@pytest.mark.parametrize(
-    ("playbook", "options"),
-    [
-        ("configure_node", ["--skip-tags", "always"]),
-        ("configure_node", ["--tags", "boot", "--skip-tags", "always"]),
-        ("configure_node", ["--skip-tags", "tagged"]),
-        ("create_network", ["--skip-tags", "always"]),
-        ("site", ["--skip-tags", "tagged"]),
-    ],
-)
-def test_skipped_checks_are_rejected(run_playbook, playbook, options):
-    status, output = run_playbook(f"playbooks/{playbook}.yml", CLUSTER, *options)
-    assert status == 2 and f"--skip-tags {options[-1]}: the checks of the playbook would not run" in output, output
-
-
 def test_tags_of_create_cluster_are_its_own(run_playbook):
     status, output = run_playbook("playbooks/create_cluster.yml", {}, "--tags", "cluster_instal")
     assert status == 2 and "cluster_instal: no task has that tag; did you mean cluster_install?" in output, output

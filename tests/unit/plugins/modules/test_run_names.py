@@ -74,13 +74,6 @@ def test_any_tag_of_playbook_without_tags_is_rejected(look, tag):
     assert look({"n1": {}}, {"has_tags": False}, args=("/tmp/mine.yml",), tags=(tag,))["warnings"] == []
 
 
-@pytest.mark.parametrize("options", [{}, {"has_tags": False}, {"roles": []}])
-def test_skipped_always_of_own_playbook_is_rejected(look, options):
-    with pytest.raises(AnsibleActionFail, match="--skip-tags always: the checks of the playbook would not run"):
-        look({"n1": {}}, options, skip_tags=("always",))
-    assert look({"n1": {}}, options, args=("/tmp/mine.yml",), skip_tags=("always",))["warnings"] == []
-
-
 @pytest.mark.parametrize(
     "playbooks",
     [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ("molecule/default/converge.yml",), ()],

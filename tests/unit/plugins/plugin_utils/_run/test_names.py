@@ -39,18 +39,6 @@ def test_tags_of_playbook_without_tags_are_useless():
 
 
 @pytest.mark.parametrize(
-    ("skipped", "with_tags", "without_tags"),
-    [([], [], []), (["boot"], [], []), (["boot", "always"], ["always"], ["always"]), (["tagged"], ["tagged"], [])],
-)
-def test_skipped_checks_are_rejected(skipped, with_tags, without_tags):
-    for has_tags, tags in ((True, with_tags), (False, without_tags)):
-        assert names.skipped_checks({"--tags": ["always", "tagged"], "--skip-tags": skipped}, has_tags) == [
-            f"--skip-tags {tag}: the checks of the playbook would not run; run it without that" for tag in tags
-        ]
-    assert names.skipped_checks({}, True) == []
-
-
-@pytest.mark.parametrize(
     "given",
     [
         {},
@@ -91,12 +79,6 @@ def find(node, key):
     return found + [value for part in parts for value in find(part, key)]
 
 
-# With the tag always alone, --skip-tags always or tagged would skip the task that rejects them. Ansible splits tags at
-# each comma before it evaluates a template.
-RUNS_ALWAYS = (
-    "{{ ['untagged'] if 'tagged' in ansible_skip_tags "
-    "else ansible_run_tags if 'always' in ansible_skip_tags else ['always'] }}"
-)
 PLAYBOOKS = sorted(CHECKOUT.glob("playbooks/*.yml"))
 
 
@@ -124,7 +106,7 @@ def test_playbook_checks_names_in_its_first_tasks(playbook):
     # The first play of preflight contacts nodes only to look.
     tasks = plays[1 if name == "preflight" else 0]["tasks"][:2]
     (task,) = [task for task in tasks if "mlcluster.aws.run_names" in task]
-    assert " ".join(task["tags"].split()) == RUNS_ALWAYS
+    assert task["tags"] == ["always"]
 
 
 def test_tags_of_tasks_are_those_of_playbooks():
