@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import boto3
 import botocore.exceptions
 import pytest
 from mlcluster_data.files import s3
@@ -17,6 +18,8 @@ ADVICE = "; set AWS_PROFILE or log in, or run this on an instance with an IAM ro
 def without_credentials(monkeypatch, tmp_path):
     for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    # The session that boto3 keeps has the credentials of an earlier test.
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
