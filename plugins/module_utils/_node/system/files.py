@@ -182,23 +182,24 @@ def replace_in(
         os.fsync(directory)
 
 
-def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
+def remove_tree(directory: int, name: str, deepest: int = DEEPEST, ignored: type[OSError] = FileNotFoundError) -> None:
     """Remove a directory of an open one with its content, also if another process does the same.
 
     Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. A file system that is mounted
-    inside is never entered. Raises OSError, also for such a mount point and if it is not a directory.
+    inside is never entered. Raises OSError, also for such a mount point and if it is not a directory, unless it is
+    ``ignored``: then the rest is removed.
     """
-    if not deepest:
-        raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", name)
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(ignored):
+        if not deepest:
+            raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", name)
         if _is_gone(directory, name):
             return
         handle = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         try:
             for entry in os.listdir(handle):
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(ignored):
                     if stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode):
-                        remove_tree(handle, entry, deepest - 1)
+                        remove_tree(handle, entry, deepest - 1, ignored)
                     else:
                         os.unlink(entry, dir_fd=handle)
         finally:
@@ -277,26 +278,9 @@ def discard_directory(path: AnyPath) -> None:
     with contextlib.suppress(OSError):
         handle = open_directory(folder or ".")
         try:
-            _discard(handle, name, DEEPEST)
+            remove_tree(handle, name, ignored=OSError)
         finally:
             os.close(handle)
-
-
-def _discard(directory: int, name: str, deepest: int) -> None:
-    with contextlib.suppress(OSError):
-        if not deepest or _is_gone(directory, name):
-            return
-        handle = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-        try:
-            for entry in os.listdir(handle):
-                with contextlib.suppress(OSError):
-                    if stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode):
-                        _discard(handle, entry, deepest - 1)
-                    else:
-                        os.unlink(entry, dir_fd=handle)
-        finally:
-            os.close(handle)
-        os.rmdir(name, dir_fd=directory)
 
 
 def sync_directory(path: AnyPath) -> None:
